@@ -1,6 +1,6 @@
 # Two commands, each enough on a machine that has only Python (3.11 or 3.12) and make:
 #   make serve    install, then serve (MODEL=DIR for a checkpoint, ARGS="..." for options)
-#   make test     install, then run every test, on two cores (ARGS="tests/x.py -k y" for some)
+#   make test     install, then run the tests, on two cores (ARGS="tests/x.py -k y" for some)
 # and make bench, the complete evaluation harness on the small model, from bundled fixtures.
 
 PYTHON ?= python3

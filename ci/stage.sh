@@ -4,20 +4,22 @@
 #   unit           everything that starts no engine
 #   parity         models, talker and thinker against the vectors of the released model
 #   end_to_end     the server as users meet it, on the CPU
-#   clients        realtime clients from PyPI, each in an environment of its own
+#   extended       servers that start, drain, fail and end; README's and the recipes' commands
+#   interpreted    kernels in Triton's interpreter, against their plain rules
+#   clients        clients from PyPI, each in an environment of its own, and requests of programs
 #   browser        the page in headless Chromium
 #   toy_family     the suites of pipeline and API on a second family, by registry and entry point
 #   faults         every fault, soak and overload (a quarter of an hour)
 #   bench          the evaluation harness on the small model, tables and plots, held to its gates
 #   agreement      scores beside lm-eval's, lmms-eval's, SGLang's and jiwer's own
-#   packages       Paraformer's own package and SGLang's router, on tiny random models
+#   packages       Paraformer's own package and SGLang's router, before its own server and ours
 #   gpu_thinker, gpu_encoders, gpu_talker, gpu_faults, gpu_system     on a machine with a card
 #
-# `make test` runs unit, parity and end_to_end. $PYTHON is the interpreter.
+# `make test` runs unit, parity and end_to_end, in a quarter of an hour. $PYTHON is the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-.venv/bin/python}
-[ $# -gt 0 ] || { sed -n '2,18p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,20p' "$0"; exit 2; }
 stage=$1; shift
 
 test() { "$PYTHON" -m pytest "$@"; }
@@ -27,7 +29,8 @@ beside() {
     peers=$(mktemp -d)
     trap 'rm -rf "$peers"' EXIT
     "$PYTHON" -m venv --without-pip "$peers"
-    "$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+    # The checkout as well: an editable installation is not seen through another's path.
+    { "$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; pwd; } \
         > "$(echo "$peers"/lib/python3*/site-packages)/host.pth"
     "$(dirname "$PYTHON")/uv" pip install --quiet --python "$peers/bin/python" --no-deps "$@"
 }
@@ -36,6 +39,8 @@ case $stage in
 unit) test -m unit "$@" ;;
 parity) test -m parity "$@" ;;
 end_to_end) test -m server "$@" ;;
+extended) test -m extended --numprocesses 2 --no-loadscope-reorder "$@" ;;
+interpreted) test -m interpreted "$@" ;;
 clients) "$PYTHON" ci/clients/run.py "$@" ;;
 browser) ci/browser.sh "$@" ;;
 toy_family) "$PYTHON" ci/toy_family.py "$@" ;;
@@ -48,9 +53,10 @@ agreement)
     "$peers/bin/python" -m benchmarks.evaluation.agreement "$@" ;;
 packages)
     # What funasr needs beyond what is there; its own list has training and servers in it as well.
-    beside funasr==1.4.16 zhconv==1.4.3 sglang-router==0.3.2 torch_complex kaldiio jieba rapidfuzz \
-        six librosa audioread pooch lazy_loader jamo hydra-core omegaconf antlr4-python3-runtime==4.9.3
-    "$peers/bin/python" -m pytest -n0 -rs tests/benchmarks/evaluation/test_recognisers.py tests/server/test_stock.py "$@" ;;
+    beside funasr==1.4.16 zhconv==1.4.3 sglang-router==0.3.2 smg==1.13.0 torch_complex kaldiio jieba \
+        rapidfuzz six librosa audioread pooch lazy_loader jamo hydra-core omegaconf antlr4-python3-runtime==4.9.3
+    "$peers/bin/python" -m pytest -n0 -rs tests/benchmarks/evaluation/test_recognisers.py \
+        tests/server/test_stock.py tests/server/test_gateway.py "$@" ;;
 gpu_thinker) test -m gpu tests/engines/thinker tests/models/ming/thinker "$@" ;;
 gpu_encoders) test -m gpu tests/engines/encoder "$@" ;;
 gpu_talker) test -m gpu tests/engines/speech tests/cookbook tests/models/ming/speech/test_noise.py "$@" ;;

@@ -21,12 +21,18 @@ from benchmarks.synthetic.talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, Synth
 from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
+from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
+from sglang_omni.media.speech_spans import CutRules
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.speech_text import MingSpeechText
+from sglang_omni.models.speech_text import DEFAULT_READING
+from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
+from sglang_omni.protocol.compat.model_names import build_model_names
+from sglang_omni.protocol.compat.voice_names import map_openai_voices
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.voices.cloner import CloneResult
@@ -54,17 +60,23 @@ class SyntheticBackend:
     """A `Backend` that supports only speech."""
 
     model = "ming-omni"
+    model_names = build_model_names((model,), {}, strict=False)
+    strict_fields = False
     sample_rate = SAMPLE_RATE
     frame_s = PATCH_S
     speech_text = SPEECH_TEXT
+    reading = DEFAULT_READING
     default_system = ""
     voices = (VOICE,)
     capabilities = RELEASED
     voice_aliases: Mapping[str, str] = MappingProxyType({})
+    openai_voices: Mapping[str, str] = map_openai_voices(voices)
     default_voice = VOICE
-    deterministic_text = has_speaker_encoder = has_grammars = supports_grammar = False
+    accepts_media = deterministic_text = has_speaker_encoder = has_grammars = supports_grammar = (
+        False
+    )
     max_tokens = 1
-    context_length = 1
+    context_length = vocabulary_size = 1
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
@@ -91,6 +103,14 @@ class SyntheticBackend:
         """Return whether the engine is up."""
         return self.talker.health.state == "ready"
 
+    def encode_prompt(self, text: str) -> tuple[int, ...]:
+        """Return nothing: there is no tokenizer."""
+        return ()
+
+    def tokenize(self, request: ChatRequest) -> tuple[int, ...]:
+        """Return nothing: there is no tokenizer."""
+        return ()
+
     def decode_token(self, token_id: int) -> tuple[str, bytes]:
         """Return nothing: there is no tokenizer."""
         return "", b""
@@ -110,6 +130,12 @@ class SyntheticBackend:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Raise `InvalidRequest`: there is no thinker."""
         raise InvalidRequest("the synthetic server supports only speech", param="messages")
+
+    def cut_recording(
+        self, recording: SharedDescriptor | str, rules: CutRules, tenant: str | None, field: str
+    ) -> AsyncGenerator[RecordingPiece | RecordingEnd, None]:
+        """Raise `InvalidRequest`: there is no thinker."""
+        raise InvalidRequest("the synthetic server supports only speech", param=field)
 
     def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]

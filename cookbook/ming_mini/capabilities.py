@@ -13,6 +13,9 @@ ABILITIES = {
     "transcription_prompt": TRANSCRIBE[0],
     "transcription_languages": ["en"],
     "transcription_hints": False,
+    "translation_prompt": None,
+    # Its training has no videos with sound; with it, it understood neither.
+    "video_sound": False,
     "starter_prompts": [
         "What is 17 + 25?",
         "What day comes after Monday?",
