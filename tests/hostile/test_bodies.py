@@ -80,7 +80,10 @@ def test_a_slow_body_above_the_least_rate_is_served(attacked: Attacked) -> None:
     assert status_of(answer) == 200
 
 
-def test_half_sent_bodies_are_bounded_in_sum_and_others_send_theirs(attacked: Attacked) -> None:
+@pytest.mark.parametrize("more", [b" ", b""], ids=["that go on", "that stop"])
+def test_half_sent_bodies_are_bounded_in_sum_and_others_send_theirs(
+    attacked: Attacked, more: bytes
+) -> None:
     half = int(0.9 * MAX_BYTES)
     ends = [connect(attacked.served) for _ in range(12)]
     with bystander(attacked.served, attacked.headers):
@@ -94,7 +97,7 @@ def test_half_sent_bodies_are_bounded_in_sum_and_others_send_theirs(attacked: At
         )
         answers = []
         for end in ends:
-            send_until_refused(end, b" ", 1)
+            send_until_refused(end, more, 1)
             answers.append(read_all(end))
             end.close()
     assert upload.status_code == 200

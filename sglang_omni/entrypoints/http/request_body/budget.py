@@ -93,6 +93,10 @@ class BodyBudget:
             self._resize(body, body.size_bytes + len(data))
             body.append(data)
             self._evict_over_limit()
+        self.check(body)
+
+    def check(self, body: HeldBody) -> None:
+        """Raise `BodyCapacityReached` if `body` has been evicted."""
         if body.is_evicted:
             raise BodyCapacityReached("upload capacity reached; retry later")
 

@@ -108,7 +108,12 @@ class BodyLimitMiddleware:
         arrival = _ArrivalTimer(self._rules, remaining_s)
         has_more = True
         while has_more:
-            message = await arrival.receive(receive)
+            try:
+                message = await arrival.receive(receive)
+            except RequestTimeout:
+                # A body that made room for others is told so, although it is now late as well.
+                self._budget.check(held_body)
+                raise
             if message["type"] == "http.disconnect":
                 raise ClientDisconnected
             chunk = message.get("body", b"")
