@@ -62,4 +62,4 @@ class MediaOptions:
 
     # Frames are smaller on a CPU as well.
     video_max_sampled: Count | None = None
-    """Maximum number of frames to sample in all; unset: the model's on a GPU, 48 on a CPU."""
+    """Maximum number of frames to sample in all; unset: the model's on a GPU, 24 on a CPU."""

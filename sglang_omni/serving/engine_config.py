@@ -56,10 +56,11 @@ CPU_AUDIO_SECONDS, GPU_AUDIO_SECONDS = 120.0, 600.0
 # Attention within an image is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
 # and twelve times as many in 123 s. They are as many patches as a forward pass takes.
 CPU_IMAGE_PIXELS = 1 << 20
-# A quarter of the model's pixels of a video, and a lower number of frames, since frames have a
-# minimum size. These limits allow up to 3,300 tokens, which one core encodes in 4 s and the thinker
-# of Ming-mini reads in 2 s. The model's own limits would take 14 s and more than 40 s.
-CPU_VIDEO_SHARE, CPU_VIDEO_FRAMES = 4, 48
+# An eighth of the model's pixels of a video, and a lower number of frames, since frames have a
+# minimum size. These limits allow up to 1,700 tokens, which one core encodes in 2 s and the thinker
+# of Ming-mini reads in less than 1 s. Nobody else is answered while it reads one prompt: twice as
+# many made others wait for 3 to 5 s. The model's own limits would take 14 s and more than 40 s.
+CPU_VIDEO_SHARE, CPU_VIDEO_FRAMES = 8, 24
 
 
 def resolve_device(device: str) -> str:

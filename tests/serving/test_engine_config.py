@@ -136,7 +136,7 @@ def test_sizes_are_the_models_on_a_card_and_what_it_encodes_in_seconds_on_a_cpu(
     assert build_media_rules(config(device="cuda"), RULES) == RULES
     rules = build_media_rules(config(device="cpu"), RULES)
     assert rules.image == replace(RULES.image, max_pixels=1_048_576)
-    smaller = {"frames": 48, "total_pixels": 3_145_728, "max_frame_pixels": 1_048_576}
+    smaller = {"frames": 24, "total_pixels": 1_572_864, "max_frame_pixels": 1_048_576}
     assert rules.video == replace(RULES.video, **smaller)
     asked = {"media__image_max_pixels": 4_000_000, "media__video_max_sampled": 64}
     own = build_media_rules(config(device="cpu", **asked), RULES)
