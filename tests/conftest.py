@@ -13,7 +13,7 @@ import torch
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.weights_archive import unpack_weights
 from tests.testing.golden import FULL_SET_ONLY, TINY, missing_cases, summarize_missing
-from tests.testing.parallel import NEIGHBOURS, is_worker, unit_of
+from tests.testing.parallel import WORKERS, is_worker, unit_of
 from tests.testing.subsets import subset_of
 
 TESTS = Path(__file__).parent
@@ -77,13 +77,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
-# First, and so around what bounds a test's time: who waits at the door is not testing.
+# First, and so around what bounds a test's time: a wait for the others is not testing.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     with ExitStack() as stack:
-        # A pytest that a test starts must not wait at the door behind the test that waits for it.
+        # A pytest that a test starts must not wait for the test that waits for it.
         if is_worker(item.config):
-            stack.enter_context(NEIGHBOURS.beside())
+            stack.enter_context(WORKERS.shared())
             if item.get_closest_marker("alone"):
-                stack.enter_context(NEIGHBOURS.alone())
+                stack.enter_context(WORKERS.alone())
         return (yield)

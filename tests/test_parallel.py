@@ -7,18 +7,18 @@ from time import sleep
 
 import pytest
 
-from tests.testing.parallel import Neighbours
+from tests.testing.parallel import WorkerLock
 
-Make = Callable[[], Neighbours]
+Make = Callable[[], WorkerLock]
 
 
 @pytest.fixture
-def neighbour(tmp_path: Path) -> Make:
-    """Makes one worker's view of a room that all of them share."""
-    door, room = tmp_path / "door", tmp_path / "room"
-    door.touch()
-    room.touch()
-    return lambda: Neighbours(door, room)
+def make_lock(tmp_path: Path) -> Make:
+    """Makes one worker's lock on files that all of them share."""
+    queue, running = tmp_path / "queue", tmp_path / "running"
+    queue.touch()
+    running.touch()
+    return lambda: WorkerLock(queue, running)
 
 
 def run_all(*bodies: Callable[[], None]) -> None:
@@ -31,17 +31,17 @@ def run_all(*bodies: Callable[[], None]) -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_two_that_want_to_be_alone_are_so_in_turn(neighbour: Make) -> None:
+def test_two_that_want_to_be_alone_are_so_in_turn(make_lock: Make) -> None:
     inside: list[str] = []
     seen: list[list[str]] = []
     met = Barrier(2)
 
     def test(name: str) -> None:
-        one = neighbour()
-        with one.beside():
+        lock = make_lock()
+        with lock.shared():
             met.wait(10)
             # As a fixture may, within a test that is alone already.
-            with one.alone(), one.alone():
+            with lock.alone(), lock.alone():
                 inside.append(name)
                 sleep(0.1)
                 seen.append(list(inside))
@@ -51,14 +51,14 @@ def test_two_that_want_to_be_alone_are_so_in_turn(neighbour: Make) -> None:
     assert sorted(seen) == [["a"], ["b"]]
 
 
-def test_who_is_alone_remains_so_after_what_it_makes_alone(neighbour: Make) -> None:
+def test_who_is_alone_remains_so_after_what_it_makes_alone(make_lock: Make) -> None:
     order: list[str] = []
     made = Barrier(2)
 
     def first() -> None:
-        one = neighbour()
-        with one.beside(), one.alone():
-            with one.alone():
+        lock = make_lock()
+        with lock.shared(), lock.alone():
+            with lock.alone():
                 pass
             made.wait(10)
             sleep(0.2)
@@ -66,7 +66,7 @@ def test_who_is_alone_remains_so_after_what_it_makes_alone(neighbour: Make) -> N
 
     def second() -> None:
         made.wait(10)
-        with neighbour().beside():
+        with make_lock().shared():
             order.append("second")
 
     run_all(first, second)

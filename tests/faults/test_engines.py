@@ -21,7 +21,8 @@ from PIL import Image
 
 from sglang_omni.engines.runtime.shm_cleanup import SHM_DIR, find_mapped_inodes, iter_group_pids
 from tests.media.files import encoded
-from tests.server.running import PATIENCE, Call, RunningServer, call, wait_until
+from tests.server.running import Call, RunningServer, call, wait_until
+from tests.testing.machine import PATIENCE
 
 DEAD_S, HUNG_S, UNREADY_S = 5.0, 15.0, 5.0
 # What is claimed is 60 s on two idle cores.

@@ -13,13 +13,14 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.entrypoints.http.fake import Served
-from tests.testing.parallel import NEIGHBOURS
+from tests.testing.machine import PATIENCE
+from tests.testing.parallel import WORKERS
 
 CHATS = "/v1/chat/completions"
 CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello there"}]}
 # What an ordinary client may wait for, at worst, whatever others do.
-MAX_WAIT_S = 1.0
-MAX_STALL_S = 0.1
+MAX_WAIT_S = 1.0 * PATIENCE
+MAX_STALL_S = 0.1 * PATIENCE
 STALLS = "sgl_omni_event_loop_stall_seconds"
 
 
@@ -97,7 +98,7 @@ def bystander(served: Served, headers: dict[str, str] | None = None) -> Iterator
     The test fails unless it is served well, and the server's event loop never stands still for
     long: tests of other workers wait meanwhile.
     """
-    with NEIGHBOURS.alone():
+    with WORKERS.alone():
         yield from _asking(served, headers)
 
 
@@ -117,7 +118,8 @@ def _asking(served: Served, headers: dict[str, str] | None) -> Iterator[Bystande
     after = stall_buckets(served, headers)
     added = {bound: count - before[bound] for bound, count in after.items()}
     assert added[math.inf] > 0
-    assert added[MAX_STALL_S] == added[math.inf], added
+    # Stalls are counted by buckets; the first that holds the longest one allowed decides.
+    assert added[min(bound for bound in added if bound >= MAX_STALL_S)] == added[math.inf], added
 
 
 def stall_buckets(served: Served, headers: dict[str, str] | None = None) -> dict[float, float]:

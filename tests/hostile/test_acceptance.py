@@ -6,7 +6,7 @@ import pytest
 
 from tests.hostile.acceptance.attacks import ATTACKS
 from tests.hostile.acceptance.measure import Measurement, default_server_with_keys
-from tests.server.running import PATIENCE
+from tests.testing.machine import PATIENCE
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 SECONDS = 20.0

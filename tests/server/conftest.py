@@ -7,7 +7,7 @@ import pytest
 
 from tests.server.running import RunningServer, run_server, serve_options
 from tests.testing.golden import TINY
-from tests.testing.parallel import NEIGHBOURS
+from tests.testing.parallel import WORKERS
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     )
     with ExitStack() as life:
         # How long the start takes is judged.
-        with NEIGHBOURS.alone():
+        with WORKERS.alone():
             running = life.enter_context(run_server(*command, ready="/ready"))
         yield running
 

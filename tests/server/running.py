@@ -25,13 +25,12 @@ from sglang_omni.engines.runtime.ports import (
     find_free_port,
     read_ephemeral_start,
 )
+from tests.testing.machine import PATIENCE
 
 # One client for all: to make one reads every certificate of the system, and a test that asks for
 # readiness twenty times a second would keep half a core from the server that is starting.
 HTTP = httpx.Client(timeout=5)
 
-# What deadlines are multiplied by on a machine that others keep busy.
-PATIENCE = float(os.environ.get("SGLANG_OMNI_PATIENCE", "1"))
 START_DEADLINE_S = 180.0 * PATIENCE
 STOP_DEADLINE_S = 20.0 * PATIENCE
 SGLANG_SPAN = 10_000

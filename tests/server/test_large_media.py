@@ -15,7 +15,8 @@ from PIL import Image
 
 from tests.hostile.acceptance.files import data_uri, grey_4k
 from tests.media.files import encoded, picture
-from tests.server.running import PATIENCE, RunningServer
+from tests.server.running import RunningServer
+from tests.testing.machine import PATIENCE
 
 # What the other client may wait for an answer to a small picture.
 MAX_WAIT_S = 3.0 * PATIENCE

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 import sglang_omni
-from tests.server.running import PATIENCE, RunningServer, run_server, wait_until
+from tests.server.running import RunningServer, run_server, wait_until
+from tests.testing.machine import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "design" / "life_of_a_request.md").read_text(encoding="utf-8")

@@ -18,8 +18,9 @@ from sglang_omni import AsyncOmni, Omni
 from sglang_omni.pipeline.request import AudioDelta, TextDelta
 from sglang_omni.protocol.errors import EngineUnavailable, InvalidRequest, StartupError
 from tests.entrypoints.realtime.sounds import silence
-from tests.server.running import PATIENCE, wait_until
+from tests.server.running import wait_until
 from tests.testing.golden import TINY
+from tests.testing.machine import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 OPTIONS: dict[str, Any] = {"device": "cpu", "talker": {"max_patches": 8}}

@@ -2,7 +2,7 @@
 
 A file is a unit, so that what it makes once is made once. Everything that starts an engine with
 SGLang is one unit, which begins first: such an engine takes gigabytes, and both cores while it
-starts. What judges a time that a neighbour would stretch is run `alone`.
+starts. A test that judges a time runs `alone`.
 """
 
 import fcntl
@@ -28,47 +28,47 @@ def unit_of(test: str) -> str:
     return "engines" if path.startswith(ENGINES) else path
 
 
-class Neighbours:
-    """Lets the workers of a checkout test side by side, or one of them alone.
+class WorkerLock:
+    """A lock that the workers of a checkout share: tests run side by side, or one of them alone.
 
-    Whoever tests holds a share of the room. One passes the door to get it, which somebody who waits
-    to be alone keeps shut: otherwise there would always be another test in the room. Nobody waits
-    at the door with a share of the room, for who keeps it shut waits for that.
+    It is a readers-writer lock of two files. Whoever takes it takes `queue` first. A worker that
+    waits to be alone keeps `queue`, so that no other begins a test and the wait ends. Nobody holds
+    `running` while waiting for `queue`, for that would be a deadlock.
     """
 
-    def __init__(self, door: Path, room: Path) -> None:
+    def __init__(self, queue: Path, running: Path) -> None:
         """Two files that exist serve as locks."""
-        self._door, self._room = (os.open(path, os.O_RDONLY) for path in (door, room))
+        self._queue, self._running = (os.open(path, os.O_RDONLY) for path in (queue, running))
         self._is_alone = False
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
+    def shared(self) -> Iterator[None]:
         """While the body runs, nobody is alone."""
-        with _held(self._door):
-            fcntl.flock(self._room, fcntl.LOCK_SH)
+        with _held(self._queue):
+            fcntl.flock(self._running, fcntl.LOCK_SH)
         try:
             yield
         finally:
-            fcntl.flock(self._room, fcntl.LOCK_UN)
+            fcntl.flock(self._running, fcntl.LOCK_UN)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Within `beside`: let the others end their tests, who begin none while the body runs.
+        """Within `shared`: let the others end their tests, who begin none while the body runs.
 
         They may be alone first. Within another `alone` it changes nothing.
         """
         if self._is_alone:
             yield
             return
-        fcntl.flock(self._room, fcntl.LOCK_UN)
-        with _held(self._door):
-            fcntl.flock(self._room, fcntl.LOCK_EX)
+        fcntl.flock(self._running, fcntl.LOCK_UN)
+        with _held(self._queue):
+            fcntl.flock(self._running, fcntl.LOCK_EX)
             self._is_alone = True
             try:
                 yield
             finally:
                 self._is_alone = False
-                fcntl.flock(self._room, fcntl.LOCK_SH)
+                fcntl.flock(self._running, fcntl.LOCK_SH)
 
 
 @contextmanager
@@ -81,4 +81,4 @@ def _held(lock: int) -> Iterator[None]:
 
 
 # Files that are there anyway.
-NEIGHBOURS = Neighbours(Path(__file__), ROOT / "conftest.py")
+WORKERS = WorkerLock(Path(__file__), ROOT / "conftest.py")
