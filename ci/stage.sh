@@ -15,7 +15,7 @@
 #   packages       Paraformer's own package and SGLang's router, before its own server and ours
 #   gpu_thinker, gpu_encoders, gpu_talker, gpu_faults, gpu_system     on a machine with a card
 #
-# `make test` runs unit, parity and end_to_end, in a quarter of an hour. $PYTHON is the interpreter.
+# `make test` runs unit, parity and end_to_end. $PYTHON is the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-.venv/bin/python}
