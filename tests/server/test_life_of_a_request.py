@@ -4,6 +4,7 @@ import json
 import os
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -36,8 +37,21 @@ IDLE_S = 4.0
 SETTLE_S = 1.0
 
 
-def record(server: RunningServer, folder: Path) -> set[str]:
-    """Return the files with functions that run for a chat and not in an idle server."""
+@dataclass(frozen=True)
+class Passed:
+    """Files whose functions ran during a chat.
+
+    Attributes:
+        only: Those with a function that does not run in an idle server.
+        all: Those and others.
+    """
+
+    only: frozenset[str]
+    all: frozenset[str]
+
+
+def record(server: RunningServer, folder: Path) -> Passed:
+    """Return the files with functions that run for a chat."""
     enter(folder, "idle")
     time.sleep(IDLE_S)
     enter(folder, "chat")
@@ -49,7 +63,10 @@ def record(server: RunningServer, folder: Path) -> set[str]:
     for path in folder.glob("*.json"):
         for phase, found in json.loads(path.read_text(encoding="utf-8")).items():
             calls[phase] |= {(file, function) for file, function in found}
-    return {file for file, _ in calls["chat"] - calls["idle"]}
+    return Passed(
+        only=frozenset(file for file, _ in calls["chat"] - calls["idle"]),
+        all=frozenset(file for file, _ in calls["chat"]),
+    )
 
 
 def enter(folder: Path, phase: str) -> None:
@@ -78,7 +95,9 @@ def test_the_document_lists_the_files_that_a_spoken_chat_passes(tmp_path: Path) 
     with run_server(*command, ready="/ready", env=env) as server:
         passed = record(server, tmp_path)
     listed = set(re.findall(r"`([\w/]+/\w+\.py)`", LIFE))
-    assert listed == passed - TIMED
+    assert passed.only - TIMED <= listed
+    # Something that the chat needs may by chance run in the idle server as well.
+    assert listed <= passed.all
 
 
 def test_the_path_is_numbered_and_counted() -> None:
