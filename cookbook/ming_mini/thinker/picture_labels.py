@@ -37,7 +37,7 @@ def mark_tokens(scene: Scene, names: Sequence[str] = NAMES) -> np.ndarray:
     return found.reshape(-1, SLOTS + 1)
 
 
-def cell_tokens(size: tuple[int, int]) -> np.ndarray:
+def cell_tokens(size: tuple[int, ...]) -> np.ndarray:
     """Return the row and column of cells in which each token of a picture has its centre.
 
     `size` is (height, width). The result is int64 [tokens, 2], in the tokens' order.

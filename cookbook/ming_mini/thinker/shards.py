@@ -58,7 +58,7 @@ class Shard:
 
 
 def of_examples(
-    examples: Sequence[Example], tasks: Sequence[str] = TASKS, **media: np.ndarray
+    examples: Sequence[Example], tasks: Sequence[str] = TASKS, /, **media: np.ndarray
 ) -> Shard:
     """Build a shard of examples and the arrays of their media; `tasks` numbers the tasks."""
     lengths = [len(one.ids) for one in examples]
