@@ -64,21 +64,10 @@ def read_excluded(root: Path = ROOT) -> Excluded:
 
 
 def first_prompts() -> list[str]:
-    """Return the texts of the first prompts."""
+    """Return what the user says in the first prompts."""
     entries = json.loads(FIRST_PROMPTS.read_text("utf-8"))
-    return [text for entry in entries for text in _texts_of(entry)]
-
-
-def _texts_of(value: object) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for one in value:
-                yield from _texts_of(one)
-        case dict():
-            for one in value.values():
-                yield from _texts_of(one)
+    before = [text for entry in entries for _, text in entry.get("before", ())]
+    return [*before, *(entry["prompt"] for entry in entries)]
 
 
 def quoted_texts(document: str) -> Iterator[str]:

@@ -3,8 +3,7 @@
     python -m cookbook.ming_mini_2.thinker.layout --output DIR
 
 The tokenizer keeps the words of the packed checkpoint, whose weights a training begins with, and
-adds
-those that save most tokens in the tasks' prompts and answers.
+adds those that save most tokens in the tasks' prompts and answers.
 """
 
 import argparse

@@ -13,8 +13,7 @@ class Part:
     """A part of a thing: an ellipse or a polygon around `points` (x, y).
 
     An ellipse has the two corners of its box. `colour` is its own; without, it is that of the
-    thing,
-    times `shade`.
+    thing, times `shade`.
     """
 
     form: Literal["ellipse", "polygon"]

@@ -119,31 +119,27 @@ def _refusals(table: str, answer: str) -> tuple[Refusal, ...]:
 REFUSALS = (
     *_refusals(
         """What is the weather in {place}?; Will it rain in {place}?; What is the news from
-        {place}?;
-        What time is it?; What is the date today?; Who won the game in {place}?; What is the
-        temperature in {place}?; Is the museum in {place} open?; What does a {thing} cost in
-        {place}?;
-        What is the price of bitcoin?; What's the weather like today?; What happened yesterday?""",
-        "I am sorry, I do not know that: I cannot look things up. If you give me a
-        function for it, "
-        "I can call it.",
+        {place}?; What time is it?; What is the date today?; Who won the game in {place}?;
+        What is the temperature in {place}?; Is the museum in {place} open?; What does a
+        {thing} cost in {place}?; What is the price of bitcoin?; What's the weather like
+        today?; What happened yesterday?""",
+        "I am sorry, I do not know that: I cannot look things up. "
+        "If you give me a function for it, I can call it.",
     ),
     *_refusals(
-        """Send a message to {name}; Call {name} for me; Order a {thing} for {name}; Book a flight
-        to
-        {place}; Play some music; Set a timer for {hour} minutes; Turn on the light; Buy me a
-        {thing};
-        Remind {name} to call at {hour}; Open the website of {place}; Write an email to {name};
-        Delete the picture of {name}; Take a photo of {place}; Book a table for {hour}""",
+        """Send a message to {name}; Call {name} for me; Order a {thing} for {name}; Book a
+        flight to {place}; Play some music; Set a timer for {hour} minutes; Turn on the light;
+        Buy me a {thing}; Remind {name} to call at {hour}; Open the website of {place}; Write
+        an email to {name}; Delete the picture of {name}; Take a photo of {place}; Book a
+        table for {hour}""",
         "I am sorry, I cannot do that by myself. If you give me a function for it, I can call it.",
     ),
     *_refusals(
         """Write a program that sorts {thing}s; Write a poem about a {thing}; Write a long story
-        about
-        {name}; Write an essay about {place}; Write a function in Python; Write a song about {name};
-        Write code for a website; Prove that there are infinitely many primes; Solve this equation;
-        Write a letter to {name}; Write a business plan for a {thing} shop; Debug my code;
-        Tell me a joke about {place}; Summarise this book""",
+        about {name}; Write an essay about {place}; Write a function in Python; Write a song
+        about {name}; Write code for a website; Prove that there are infinitely many primes;
+        Solve this equation; Write a letter to {name}; Write a business plan for a {thing}
+        shop; Debug my code; Tell me a joke about {place}; Summarise this book""",
         f"I am sorry, that is too hard for me: I am only a small model. {HELP}",
     ),
     *_refusals(
@@ -153,19 +149,16 @@ REFUSALS = (
     ),
     *_refusals(
         """Who is the president of {place}?; How many people live in {place}?; When was {name}
-        born?;
-        How far is it to {place}?; Who invented the {thing}?; How old is {name}?; Where does {name}
-        live?; Who wrote this book?; What is the telephone number of {name}?; Who is {name}?;
-        What will happen to {name} in {hour} years?; What is the largest city of {place}?;
-        Why is the {thing} of {name} so old?; Who discovered {place}?""",
+        born?; How far is it to {place}?; Who invented the {thing}?; How old is {name}?; Where
+        does {name} live?; Who wrote this book?; What is the telephone number of {name}?; Who
+        is {name}?; What will happen to {name} in {hour} years?; What is the largest city of
+        {place}?; Why is the {thing} of {name} so old?; Who discovered {place}?""",
         f"I am sorry, I do not know that. {HELP}",
     ),
     *_refusals(
         """Should I take this medicine?; My head hurts, what should I take?; Is this legal in
-        {place}?;
-        Should I buy shares?; Which stock should I buy?; Diagnose my illness""",
-        "I am sorry, I cannot give such advice. Please ask somebody who knows you or your
-        question.",
+        {place}?; Should I buy shares?; Which stock should I buy?; Diagnose my illness""",
+        "I am sorry, I cannot give such advice. Please ask somebody who knows you well.",
     ),
 )
 REFUSED = ("cannot", "do not know", "too hard")

@@ -1,6 +1,6 @@
 """Questions about pictures of one thing, about renderings like photographs, and about signs."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
@@ -13,6 +13,7 @@ from cookbook.ming_mini.thinker.scenes import (
     SHAPES,
     SIZES,
     DrawnShape,
+    Mark,
     Scene,
     visible,
 )
@@ -34,16 +35,25 @@ SIGN_ASKS = (
     *("What is written here?", "Read the text.", "What does it say?", "What text is this?"),
 )
 SIGNS = """
-stop, exit, open, closed, push, pull, no entry, danger, sale, taxi, bus, hotel, bank, cafe, school,
-office, police, parking, slow, wet paint, no smoking, please wait, way out, keep left, to let, for
-sale,
-fire exit, welcome, free, ring bell, no dogs, toilets, library, museum, station, airport, one way
+stop, exit, open, closed, push, pull, no entry, danger, sale, taxi, bus, hotel, bank, cafe,
+school, office, police, parking, slow, wet paint, no smoking, please wait, way out, keep left, to
+let, for sale, fire exit, welcome, free, ring bell, no dogs, toilets, library, museum, station,
+airport, one way
 """
 SIGN_TEXTS = tuple(" ".join(text.split()) for text in SIGNS.split(","))
 MAX_SIGN = 9
 """The most characters of a sign, which must fit into a picture at a readable size."""
 SINGLE_SHARE, PHOTO_SHARE, SIGN_SHARE = 0.22, 0.22, 0.16
 """Of the pictures; all others are those of Ming-mini."""
+
+
+@dataclass(frozen=True)
+class Sign(Scene):
+    """A picture with a line of words; a blank is nothing to recognise."""
+
+    def marks(self) -> list[Mark]:
+        """Return the letters from left to right, without blanks."""
+        return [mark for mark in super().marks() if mark.name.strip()]
 
 
 def picture_items(rng: Random, lexicon: Lexicon, lessons: bool) -> list[Item]:
@@ -131,7 +141,7 @@ def _about_sign(rng: Random, lexicon: Lexicon) -> list[Item]:
     shown = rng.choice((text.upper(), text.upper(), text.capitalize(), text))
     if len(shown) > MAX_SIGN:
         return _about_sign(rng, lexicon)
-    scene = first.lettered_scene(shown, rng)
+    scene = Sign(**vars(first.lettered_scene(shown, rng)))
     item = Item(
         "picture_sign", rng.choice(SIGN_ASKS), text, "exact", scene=scene,
         media_first=rng.random() < 0.8,

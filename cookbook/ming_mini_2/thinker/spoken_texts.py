@@ -3,8 +3,7 @@
     python -m cookbook.ming_mini_2.thinker.spoken_texts --output FILE --count 20000 --lexicon FILE
 
 Whoever makes clips says these texts; `clip_folder` finds the answer of a clip by its text. A line
-of
-the file is a JSON object: `text`, and for a question the fields of its answer.
+of the file is a JSON object: `text`, and for a question the fields of its answer.
 """
 
 import argparse

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini.thinker.checks import normalise_text
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini_2.thinker.topic_texts import TEXTS
 
@@ -50,7 +51,7 @@ def topic(rng: Random, lexicon: Lexicon) -> Item:
         text, count = rng.choice(ASKED).format(one.name), len(one.sentences)
     if rng.random() < 0.1:
         text = text.lower()
-    words = one.sentences[0].lower().rstrip(".")
+    words = normalise_text(one.sentences[0])
     answer = " ".join(one.sentences[:count])
     return Item("topic", text, answer, "contains", (words,), fixed=True)
 
