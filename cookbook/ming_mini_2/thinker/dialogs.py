@@ -8,7 +8,7 @@ from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import FRIENDS
 from cookbook.ming_mini.thinker.chat import PLACES
 from cookbook.ming_mini.thinker.dialogs import SYSTEMS
-from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.items import Check, Item
 from cookbook.ming_mini.thinker.words import KINDS, THINGS
 from cookbook.ming_mini_2.thinker.dialog import DialogItem, as_dialog, exchange, text_message
 
@@ -123,7 +123,8 @@ def recall(between: Sequence[Maker]) -> Maker:
         answer = FACTS[kind].answer.format(values[kind])
         accept = (values[kind].lower(),)
         ask = rng.choice(FACTS[kind].asked)
-        return DialogItem("recall", ask, answer, "contains", accept, before=tuple(before))
+        check: Check = "number" if kind == "number" else "contains"
+        return DialogItem("recall", ask, answer, check, accept, before=tuple(before))
 
     return draw
 

@@ -6,7 +6,7 @@ from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.thinker.dialogs import ChatMessage
-from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.items import Check, Item
 from cookbook.ming_mini_2.thinker.dialog import (
     DialogItem,
     as_dialog,
@@ -138,13 +138,15 @@ def tool_result(rng: Random, lexicon: Lexicon) -> DialogItem:
     answer = call.function.told.format(**call.values, **kinds)
     asked = text_message("user", _request(call, rng))
     made = ChatMessage("assistant", (call_of(call.tool.name, call.arguments),))
-    accept = tuple(str(value).lower() for value in kinds.values() if value != "done")
+    # What the function found must be told; where it only did something, to what.
+    told = [value for value in kinds.values() if value != "done"] or list(call.values.values())
+    check: Check = "number" if isinstance(told[0], int) else "contains"
     return DialogItem(
         "tool_result",
         "",
         answer,
-        "contains",
-        accept[:1] or tuple(str(value).lower() for value in call.values.values()),
+        check,
+        tuple(str(value).lower() for value in told if str(value) in answer),
         before=(*_system(rng), asked, made),
         tools=offered(rng, call.tool) if rng.random() < 0.8 else (),
         result=ToolResult(_shown(result, kinds, call, rng)),

@@ -18,7 +18,7 @@ from cookbook.ming_mini_2.thinker.spoken_texts import SpokenText, spoken_texts
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from tests.cookbook.thinker.conftest import LEXICON, hum
 
-CLIPS = 24
+CLIPS, HELD_OUT = 24, 3
 MAX_WORDS = 10
 
 
@@ -51,10 +51,12 @@ def clips(tmp_path_factory: pytest.TempPathFactory, excluded: Excluded) -> Clips
     """Two chunks of clips, of sentences and of questions, held out or not."""
     path, texts = tmp_path_factory.mktemp("clips"), dict[str, SpokenText]()
     stream = spoken_texts(3, LEXICON, excluded)
-    while len(texts) < CLIPS:
+    held_out = 0
+    while len(texts) < CLIPS or held_out < HELD_OUT:
         one = next(stream)
-        if len(one.text.split()) <= MAX_WORDS:
+        if one.text not in texts and len(one.text.split()) <= MAX_WORDS:
             texts[one.text] = one
+            held_out += one.question().split == "held_out"
     made = [SpokenClip(hummed(text), text, "hum") for text in texts]
     for number in range(2):
         write_chunk(path / f"chunk-{number:05d}.npz", made[number::2])

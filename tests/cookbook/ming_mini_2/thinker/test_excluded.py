@@ -62,8 +62,8 @@ def test_the_filter_has_something_to_remove() -> None:
     rng = Random(1)
     shown = build_excluded(["What can you do?", "What is 3 + 4?"])
     drawn = [persona(rng, LEXICON) for _ in range(8000)]
-    drawn += [sum_in_figures(rng, LEXICON) for _ in range(1500)]
-    drawn += [sum_in_words(rng, LEXICON) for _ in range(1500)]
+    drawn += [sum_in_figures(rng, LEXICON) for _ in range(5000)]
+    drawn += [sum_in_words(rng, LEXICON) for _ in range(5000)]
     found = [item for item in drawn if item in shown]
     assert {item.task for item in found} == {"persona", "arithmetic", "sum_in_words"}
     assert len(found) < 0.1 * len(drawn)
