@@ -164,9 +164,8 @@ def system_rule(rng: Random, lexicon: Lexicon) -> DialogItem:
         )
     )
     ask = rng.choice(("Hello", "Hi", "Hello!", "Hi there", "Good morning", "Hey"))
-    accept = (answer.lower().strip("."),)
     before = (text_message("system", rule),)
-    return DialogItem("system", ask, answer, "contains", accept, before=before)
+    return DialogItem("system", ask, answer, before=before)
 
 
 def with_context(item: Item, rng: Random, draw_earlier: Callable[[], Item]) -> Item:

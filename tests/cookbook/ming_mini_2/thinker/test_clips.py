@@ -1,5 +1,6 @@
 """Folders of clips that another program made."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -39,10 +40,16 @@ def test_chunks_survive_the_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("as_bytes", [np.bytes_, lambda data: np.frombuffer(data, np.uint8)])
-def test_texts_are_json_in_bytes_of_either_form(as_bytes: object, tmp_path: Path) -> None:
-    arrays = {"audio": np.arange(10, dtype=np.int16), "ends": np.array([4, 10])}
-    texts = {"texts": as_bytes(b'["a", "b"]'), "voices": as_bytes(b'["v", "w"]')}  # type: ignore[operator]
-    np.savez(tmp_path / "chunk-00001.npz", **arrays, **texts)
+def test_texts_are_json_in_bytes_of_either_form(
+    as_bytes: Callable[[bytes], np.ndarray], tmp_path: Path
+) -> None:
+    np.savez(
+        tmp_path / "chunk-00001.npz",
+        audio=np.arange(10, dtype=np.int16),
+        ends=np.array([4, 10]),
+        texts=as_bytes(b'["a", "b"]'),
+        voices=as_bytes(b'["v", "w"]'),
+    )
     first, second = read_chunk(tmp_path / "chunk-00001.npz")
     assert (first.text, second.voice) == ("a", "w")
     assert first.samples.tolist() == [0, 1, 2, 3]

@@ -3,12 +3,14 @@
 import json
 from collections import defaultdict
 from itertools import islice
+from pathlib import Path
 from random import Random
+from typing import get_args
 
 import numpy as np
 import pytest
 
-from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.picture_labels import mark_tokens
 from cookbook.ming_mini.thinker.tasks import Kind
 from cookbook.ming_mini_2.thinker import tool_tasks, topics
@@ -16,7 +18,7 @@ from cookbook.ming_mini_2.thinker.dialog import DialogItem, answer_segments, ans
 from cookbook.ming_mini_2.thinker.evaluation.ask import Reply, is_right_reply
 from cookbook.ming_mini_2.thinker.excluded import Excluded
 from cookbook.ming_mini_2.thinker.functions import FUNCTIONS, RESULTS, VALUES
-from cookbook.ming_mini_2.thinker.tasks import CURRICULUM, KINDS, MAKERS, groups
+from cookbook.ming_mini_2.thinker.tasks import CURRICULUM, KINDS, MAKERS, Maker, groups
 from sglang_omni.models.ming.prompt.chat import Prompt
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
@@ -58,7 +60,7 @@ def test_every_answer_is_right_by_its_own_rule(kind: Kind, excluded: Excluded) -
 
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__qualname__)
 def test_answers_survive_the_tokenizer(
-    maker: tool_tasks.Maker, tokenizer: ThinkerTokenizer, chat_format: MingChatFormat
+    maker: Maker, tokenizer: ThinkerTokenizer, chat_format: MingChatFormat
 ) -> None:
     for number in range(DRAWN):
         item = maker(Random(number), LEXICON)
@@ -69,15 +71,15 @@ def test_answers_survive_the_tokenizer(
 
 
 @pytest.fixture(scope="module")
-def chat_format(folder: object) -> MingChatFormat:
-    return MingChatFormat(folder)  # type: ignore[arg-type]
+def chat_format(folder: Path) -> MingChatFormat:
+    return MingChatFormat(folder)
 
 
 def test_no_subject_is_in_both_splits(excluded: Excluded) -> None:
     keys = defaultdict[str, set[str]](set)
-    for split in ("train", "held_out"):
+    for split in get_args(Split):
         for kind in COUNTS:
-            stream = groups(kind, 9, LEXICON, split, excluded)  # type: ignore[arg-type]
+            stream = groups(kind, 9, LEXICON, split, excluded)
             for items in islice(stream, COUNTS[kind] // 4):
                 keys[split] |= {item.key for item in items if not item.fixed}
     assert keys["held_out"]
