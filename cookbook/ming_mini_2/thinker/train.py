@@ -15,6 +15,7 @@ from cookbook.ming_mini_2.thinker.export import PIECES, load_exported
 from cookbook.ming_mini_2.thinker.start_weights import start_from
 from cookbook.ming_mini_2.thinker.tasks import CURRICULUM
 from sglang_omni.models.checkpoint_files import INDEX_FILE
+from sglang_omni.models.weights_archive import unpack_weights
 
 SHARES = "0.42,0.26,0.26,0.06"
 """Of a step's tokens, for text, pictures, speech and films."""
@@ -27,8 +28,11 @@ def load_start(trainer: Trainer, folder: Path, layout: Path) -> None:
     Raises:
         FileNotFoundError: There are neither a packed checkpoint nor exported weights.
         CheckpointError: The packed checkpoint is broken.
+        OSError: Its archive cannot be unpacked.
     """
     if (folder / INDEX_FILE).exists():
+        # The bundled checkpoint's weights lie in an archive beside it until they are first used.
+        unpack_weights(folder)
         started = start_from(trainer.model, layout, folder)
         counts = {way: len(names) for way, names in vars(started).items()}
         print(f"started from {folder}: {counts}", flush=True)
