@@ -11,12 +11,17 @@ from torch import Tensor, nn
 PIECE_BYTES = 15 * 2**20
 
 
-def save_pieces(tensors: Mapping[str, Tensor], folder: Path, name: str) -> list[Path]:
-    """Write `folder/name-1.safetensors`, `-2` and so on, each at most 15 MiB or one tensor."""
+def save_pieces(
+    tensors: Mapping[str, Tensor], folder: Path, name: str, piece_bytes: int = PIECE_BYTES
+) -> list[Path]:
+    """Write `folder/name-1.safetensors`, `-2` and so on.
+
+    The tensors of each have at most `piece_bytes`, or it has one tensor.
+    """
     for old in folder.glob(f"{name}-*.safetensors"):
         old.unlink()
     paths = []
-    for number, names in enumerate(_pieces(tensors), 1):
+    for number, names in enumerate(_pieces(tensors, piece_bytes), 1):
         path = folder / f"{name}-{number}.safetensors"
         save_file({key: tensors[key].detach().cpu().contiguous() for key in names}, path)
         paths.append(path)
@@ -31,11 +36,11 @@ def load_pieces(folder: Path, name: str) -> dict[str, Tensor]:
     return {key: tensor for path in paths for key, tensor in load_file(path).items()}
 
 
-def _pieces(tensors: Mapping[str, Tensor]) -> list[list[str]]:
+def _pieces(tensors: Mapping[str, Tensor], piece_bytes: int) -> list[list[str]]:
     pieces: list[list[str]] = [[]]
     size = 0
     for name, tensor in tensors.items():
-        if pieces[-1] and size + tensor.nbytes > PIECE_BYTES:
+        if pieces[-1] and size + tensor.nbytes > piece_bytes:
             pieces.append([])
             size = 0
         pieces[-1].append(name)

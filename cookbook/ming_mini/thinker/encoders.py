@@ -32,18 +32,19 @@ Length = TypeVar("Length", int, np.ndarray)
 
 
 def patchify(pixels: Tensor, side: int, merge: int, time: int) -> Tensor:
-    """Return patches [n, patches, width] of single-frame pictures of one size.
+    """Return patches [n, patches, width] of pictures of one size.
 
-    Pictures are [n, height, width, 3]. Pixel values are 0 to 255.
+    Pictures are [n, height, width, 3]: each is all frames of its patches. Pairs of frames of a film
+    are [n, time, height, width, 3]. Pixel values are 0 to 255.
     """
-    count, height, width, _ = pixels.shape
+    count, *_, height, width, _ = pixels.shape
     mean, std = _colours(pixels.device)
     normal = (pixels / MAX_PIXEL - mean) / std
     unit = side * merge
-    split = normal.view(count, height // unit, merge, side, width // unit, merge, side, 3)
-    # (picture, row, column, y of merge, x of merge, channel, y, x)
-    ordered = split.permute(0, 1, 4, 2, 5, 7, 3, 6)
-    frames = ordered.unsqueeze(6).expand(*[-1] * 6, time, -1, -1)
+    split = normal.view(count, -1, height // unit, merge, side, width // unit, merge, side, 3)
+    # (picture, row, column, y of merge, x of merge, channel, frame, y, x)
+    ordered = split.permute(0, 2, 5, 3, 6, 8, 1, 4, 7)
+    frames = ordered.expand(*[-1] * 6, time, -1, -1)
     return frames.reshape(count, height // side * (width // side), -1)
 
 
@@ -59,11 +60,11 @@ def _colours(device: torch.device) -> tuple[Tensor, Tensor]:
 def encode_images(model: VisionReference, pixels: Tensor, run: Runner = run_eager) -> Tensor:
     """Return unit-norm features [n, tokens, hidden] of pictures of one size.
 
-    Pictures are [n, height, width, 3].
+    Pictures are [n, height, width, 3], pairs of frames [n, 2, height, width, 3].
     """
     vision, config = model.vision, model.vision.config
     side = config.patch_size
-    grid = Grid(1, pixels.shape[1] // side, pixels.shape[2] // side)
+    grid = Grid(1, pixels.shape[-3] // side, pixels.shape[-2] // side)
     places = compute_patch_positions(grid, config, pixels.device)
     patches = patchify(pixels, side, config.spatial_merge_size, config.temporal_patch_size)
     count, shape = len(pixels), patches.shape[:2]
@@ -78,6 +79,16 @@ def encode_images(model: VisionReference, pixels: Tensor, run: Runner = run_eage
         )
     merged = model.linear_proj(vision.merger(x))
     return F.normalize(merged.float(), dim=-1).view(count, -1, merged.shape[-1])
+
+
+def encode_films(model: VisionReference, pixels: Tensor, run: Runner = run_eager) -> Tensor:
+    """Return unit-norm features [n, tokens, hidden] of films of one size.
+
+    Films are [n, frames, height, width, 3], with an even number of frames. Each pair of frames is
+    encoded by itself; the pairs' tokens follow each other.
+    """
+    pairs = pixels.unflatten(1, (-1, model.vision.config.temporal_patch_size)).flatten(0, 1)
+    return encode_images(model, pairs, run).unflatten(0, (len(pixels), -1)).flatten(1, 2)
 
 
 def _before_attention(

@@ -7,7 +7,7 @@ Any number of makers may run beside a training, which reads new shards as they a
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,7 +23,8 @@ from cookbook.ming_mini.speakers import PRESETS, Speaker, training_speakers
 from cookbook.ming_mini.synthesize import SynthesisError, synthesize_natural
 from cookbook.ming_mini.thinker.dialogs import SYSTEMS, Example, answer_ids, prompt_ids
 from cookbook.ming_mini.thinker.items import Item, Split
-from cookbook.ming_mini.thinker.picture_labels import mark_tokens
+from cookbook.ming_mini.thinker.picture_labels import NAMES, mark_tokens
+from cookbook.ming_mini.thinker.scenes import Scene
 from cookbook.ming_mini.thinker.shards import Shard, of_examples, shard_path, write_shard
 from cookbook.ming_mini.thinker.speech_input import (
     Synthesizer,
@@ -41,6 +42,22 @@ EARLIER_SHARE, SYSTEM_SHARE = 0.2, 0.1
 """Of the dialogs, with earlier exchanges and with a system message."""
 PRESET_SHARE = 0.4
 """Of the clips, spoken by the preset voices."""
+
+
+Job = tuple[Path, Kind, str, int]
+"""A shard to make: its folder, kind and seed, and the number of its groups."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What the processes of a maker run: `open` with `opening` once, then `work` for every job.
+
+    `work` returns the number of examples that it made.
+    """
+
+    open: Callable[..., None]
+    opening: tuple[Any, ...]
+    work: Callable[[Job], int]
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ def make_shard(shop: ShardMaker, kind: Kind, seed: str, count: int) -> Shard:
         number = len(media) if made else -1
         examples += [_example(shop, item, rows, number, rng) for item in items]
         media.append(made)
-    return of_examples(examples, **_joined(media))
+    return of_examples(examples, **join_media(media))
 
 
 def _example(shop: ShardMaker, item: Item, rows: int, number: int, rng: Random) -> Example:
@@ -95,21 +112,31 @@ def _example(shop: ShardMaker, item: Item, rows: int, number: int, rng: Random) 
 def _medium(shop: ShardMaker, item: Item, rng: Random) -> tuple[dict[str, np.ndarray] | None, int]:
     """Return arrays of the item's picture or clip, and the rows of a clip; None if speech fails."""
     if item.scene:
-        pixels = item.scene.draw()
-        size = np.array([item.scene.size], np.int16)
-        return {"shapes": size, "pixels": pixels.ravel(), "marks": mark_tokens(item.scene)}, 0
+        return picture_arrays(item.scene), 0
     if item.speech is None:
         return {}, 0
     try:
         samples = augment(at_16khz(shop.speak(item.speech, _speaker(shop, rng))), rng)
     except (SynthesisError, SubprocessError):
         return None, 0
-    letters, mel = letter_numbers(item.speech), encode_log_mel(samples)
+    return clip_arrays(item.speech, samples), clip_tokens(len(samples))
+
+
+def picture_arrays(scene: Scene, names: Sequence[str] = NAMES) -> dict[str, np.ndarray]:
+    """Return the arrays of a picture, which shows things of these `names`."""
+    size = np.array([scene.size], np.int16)
+    marks = mark_tokens(scene, names)
+    return {"shapes": size, "pixels": scene.draw().ravel(), "marks": marks}
+
+
+def clip_arrays(speech: str, samples: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the arrays of a clip: int16 `samples` at 16 kHz of some `speech`."""
+    letters, mel = letter_numbers(speech), encode_log_mel(samples)
     sizes = {
         "frames": np.array([len(mel)], np.int32),
         "spelled": np.array([len(letters)], np.int32),
     }
-    return {"mel": mel, "letters": letters, **sizes}, clip_tokens(len(samples))
+    return {"mel": mel, "letters": letters, **sizes}
 
 
 def _speaker(shop: ShardMaker, rng: Random) -> Speaker:
@@ -117,7 +144,8 @@ def _speaker(shop: ShardMaker, rng: Random) -> Speaker:
     return rng.choice(presets if presets and rng.random() < PRESET_SHARE else shop.speakers)
 
 
-def _joined(media: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def join_media(media: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Join the arrays of the media of a shard by their names."""
     return {name: np.concatenate([one[name] for one in media]) for name in media[0]}
 
 
@@ -134,16 +162,16 @@ def _open(model: Path, lexicon: Path, split: Split, only: tuple[str, ...]) -> No
     )
 
 
-def _work(job: tuple[Path, Kind, str, int]) -> int:
+def _work(job: Job) -> int:
     folder, kind, seed, count = job
     shard = make_shard(_MAKER[0], kind, seed, count)
     write_shard(folder, kind, seed, shard)
     return len(shard)
 
 
-def jobs(args: Any, end: float) -> Iterator[tuple[Path, Kind, str, int]]:
+def jobs(args: Any, groups_a_shard: int, end: float) -> Iterator[Job]:
     """Yield seeds of shards until there are enough or the time is over."""
-    count = args.groups or GROUPS_A_SHARD[args.kind]
+    count = args.groups or groups_a_shard
     for number in range(args.shards):
         if time.monotonic() > end:
             return
@@ -155,9 +183,16 @@ def jobs(args: Any, end: float) -> Iterator[tuple[Path, Kind, str, int]]:
 
 def main() -> None:
     """Make shards."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    args = new_parser(__doc__, KINDS).parse_args()
+    opening = (args.model, args.lexicon, args.split, tuple(args.only))
+    make_all(args, GROUPS_A_SHARD[args.kind], Workers(_open, opening, _work))
+
+
+def new_parser(about: str | None, kinds: Sequence[Kind]) -> argparse.ArgumentParser:
+    """Return the parser of the command line; `about` describes the program."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--model", type=Path, required=True, help="folder of the tokenizer")
-    parser.add_argument("--kind", choices=KINDS, required=True)
+    parser.add_argument("--kind", choices=kinds, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--split", choices=("train", "held_out"), default="train")
     parser.add_argument("--shards", type=int, default=10)
@@ -167,14 +202,17 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=(), help="tasks to make; all without")
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
-    args = parser.parse_args()
+    return parser
+
+
+def make_all(args: argparse.Namespace, groups_a_shard: int, workers: Workers) -> None:
+    """Make the shards that the command line asks for, and print how many examples they have."""
     start, made = time.monotonic(), 0
-    opening = (args.model, args.lexicon, args.split, tuple(args.only))
-    with get_context("spawn").Pool(args.processes, _open, opening) as pool:
+    with get_context("spawn").Pool(args.processes, workers.open, workers.opening) as pool:
         # One job at a time, so that the time limit can end it.
         pending = []
-        for job in jobs(args, start + args.seconds):
-            pending.append(pool.apply_async(_work, (job,)))
+        for job in jobs(args, groups_a_shard, start + args.seconds):
+            pending.append(pool.apply_async(workers.work, (job,)))
             while len(pending) >= 2 * args.processes:
                 made += pending.pop(0).get()
         made += sum(one.get() for one in pending)

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from cookbook.ming_mini.thinker.shards import Shard
 
-Size = tuple[int, int]
+Size = tuple[int, ...]
+"""The height and width of a picture; the frames, height and width of a film."""
 FRAME_STEP = 64
 
 
@@ -47,6 +48,17 @@ class PictureStore:
     def add(self, pixels: Sequence[np.ndarray], marks: Sequence[np.ndarray]) -> int:
         """Append pictures. Returns the number of the first."""
         self.marks.add(np.stack(marks))
+        return self.pixels.add(np.stack(pixels))
+
+
+class FilmStore:
+    """Films of one size: `pixels` uint8 [n, frames, height, width, 3]."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.pixels = GrowingTensor(device)
+
+    def add(self, pixels: Sequence[np.ndarray]) -> int:
+        """Append films. Returns the number of the first."""
         return self.pixels.add(np.stack(pixels))
 
 

@@ -43,10 +43,10 @@ class Heads(nn.Module):
     states.
     """
 
-    def __init__(self, hidden: int, state: int) -> None:
+    def __init__(self, hidden: int, state: int, names: int = len(NAMES)) -> None:
         super().__init__()
-        self.scale = math.sqrt(hidden)
-        self.marks = nn.Linear(hidden, SLOTS * len(NAMES) + len(HUES))
+        self.scale, self.names = math.sqrt(hidden), names
+        self.marks = nn.Linear(hidden, SLOTS * names + len(HUES))
         self.cells = nn.Linear(hidden, 2 * CELLS)
         self.turns = nn.Linear(hidden, MAX_BEFORE + 1)
         self.letters = nn.Linear(state, len(LETTERS) + 1)
@@ -56,7 +56,7 @@ class Heads(nn.Module):
 
         There is one for each slot's name, then the first colour.
         """
-        sizes = [len(NAMES)] * SLOTS + [len(HUES)]
+        sizes = [self.names] * SLOTS + [len(HUES)]
         return list(self.marks(features * self.scale).split(sizes, dim=-1))
 
     def read_cells(self, features: Tensor) -> Tensor:
@@ -77,15 +77,19 @@ class Heads(nn.Module):
 class TrainableThinker(nn.Module):
     """The thinker, its encoders and the heads of training."""
 
-    def __init__(self, folder: Path) -> None:
-        """Build the modules for the configuration in `folder`, with uninitialised weights."""
+    def __init__(self, folder: Path, names: int = len(NAMES)) -> None:
+        """Build the modules for the configuration in `folder`, with uninitialised weights.
+
+        `names` is the number of things that a picture may show.
+        """
         super().__init__()
         config, encoders = MingConfig.from_pretrained(folder), read_encoder_config(folder)
         self.image_token: int = config.llm_config.image_patch_token
+        self.frame_token: int = config.llm_config.video_patch_token
         self.thinker = ThinkerReference(config.llm_config)
         self.vision = VisionReference(encoders)
         self.audio = AudioEncoder(encoders, load_attention("sdpa"))
-        self.heads = Heads(encoders.hidden_size, encoders.audio.n_state)
+        self.heads = Heads(encoders.hidden_size, encoders.audio.n_state, names)
 
     def sparse_layers(self) -> list[ReferenceSparseMLP]:
         """Return the layers that have routers."""
@@ -96,10 +100,13 @@ class TrainableThinker(nn.Module):
         ]
 
 
-def new_thinker(folder: Path, seed: int) -> TrainableThinker:
-    """Build a model with initial weights that follow from `seed`."""
+def new_thinker(folder: Path, seed: int, names: int = len(NAMES)) -> TrainableThinker:
+    """Build a model with initial weights that follow from `seed`.
+
+    Pictures show one of `names` things in a slot.
+    """
     torch.manual_seed(seed)
-    model = TrainableThinker(folder)
+    model = TrainableThinker(folder, names)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             _start(name, parameter, _depth(model, name))

@@ -12,14 +12,18 @@ from pathlib import Path
 
 from cookbook.ming_mini.thinker.layout import LAYOUT
 from cookbook.ming_mini.thinker.model import TrainableThinker, checkpoint_tensors
+from cookbook.ming_mini.thinker.picture_labels import NAMES
 from cookbook.ming_mini.thinker.train import PIECES
 from cookbook.ming_mini.weights import load_pieces
 from sglang_omni.models.ming.tiny.write import write_shards
 
 
-def load_thinker(model: Path, weights: Path) -> TrainableThinker:
-    """Load the trained model. Raises `FileNotFoundError` if there are no weights."""
-    thinking = TrainableThinker(model)
+def load_thinker(model: Path, weights: Path, names: int = len(NAMES)) -> TrainableThinker:
+    """Load the trained model, whose pictures show one of `names` things in a slot.
+
+    Raises `FileNotFoundError` if there are no weights.
+    """
+    thinking = TrainableThinker(model, names)
     thinking.load_state_dict(load_pieces(weights, PIECES))
     return thinking.eval()
 

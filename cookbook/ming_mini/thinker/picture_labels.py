@@ -1,5 +1,7 @@
 """Labels of pictures for training: the content and the position of every token."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cookbook.ming_mini.thinker.scenes import CELLS, COLOURS, SHAPES, Scene
@@ -14,11 +16,11 @@ HUES = ("", *COLOURS)
 MAX_BEFORE = 9
 
 
-def mark_tokens(scene: Scene) -> np.ndarray:
+def mark_tokens(scene: Scene, names: Sequence[str] = NAMES) -> np.ndarray:
     """Return the numbers of what has its centre in each token, int8 [tokens, SLOTS + 1].
 
     The columns are up to SLOTS names from left to right, then the colour of the first. Tokens are
-    row by row, like the encoder's features.
+    row by row, like the encoder's features. `names` are all possible names, empty first.
     """
     height, width = (side // TOKEN_SIDE for side in scene.size)
     found = np.zeros((height, width, SLOTS + 1), np.int8)
@@ -31,11 +33,11 @@ def mark_tokens(scene: Scene) -> np.ndarray:
         if len(free) == SLOTS:
             token[SLOTS] = HUES.index(mark.colour)
         if len(free):
-            token[free[0]] = NAMES.index(mark.name)
+            token[free[0]] = names.index(mark.name)
     return found.reshape(-1, SLOTS + 1)
 
 
-def cell_tokens(size: tuple[int, int]) -> np.ndarray:
+def cell_tokens(size: tuple[int, ...]) -> np.ndarray:
     """Return the row and column of cells in which each token of a picture has its centre.
 
     `size` is (height, width). The result is int64 [tokens, 2], in the tokens' order.

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
+from typing import get_args
 
 import numpy as np
 
 from cookbook.ming_mini.thinker.dialogs import Example
-from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
+from cookbook.ming_mini.thinker.tasks import TASKS, Kind
 
 POLL_SECONDS = 0.5
 READERS = 4
@@ -30,8 +31,9 @@ class Shard:
     `answers`. `media` is the number of its picture or clip, `tasks` that of its task.
 
     Pictures: `shapes` int16 [pictures, 2] and `pixels` uint8, one picture after the other; `marks`
-    int8 [tokens, SLOTS + 1] names the content of every token. Clips: `mel` float16 [frames, bins]
-    of all clips, `frames` [clips] of each, and `letters` int8 with `spelled` [clips] of each.
+    int8 [tokens, SLOTS + 1] names the content of every token. Films: `shapes` [films, 3] also
+    has the frames, first. Clips: `mel` float16 [frames, bins] of all clips, `frames` [clips] of
+    each, and `letters` int8 with `spelled` [clips] of each.
     """
 
     ids: np.ndarray
@@ -55,15 +57,17 @@ class Shard:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
 
-def of_examples(examples: Sequence[Example], **media: np.ndarray) -> Shard:
-    """Build a shard of examples and the arrays of their media."""
+def of_examples(
+    examples: Sequence[Example], tasks: Sequence[str] = TASKS, /, **media: np.ndarray
+) -> Shard:
+    """Build a shard of examples and the arrays of their media; `tasks` numbers the tasks."""
     lengths = [len(one.ids) for one in examples]
     return Shard(
         ids=np.array([token for one in examples for token in one.ids], np.int16),
         offsets=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
         answers=np.array([one.answer for one in examples], np.int32),
         media=np.array([one.media for one in examples], np.int32),
-        tasks=np.array([TASKS.index(one.task) for one in examples], np.uint8),
+        tasks=np.array([tasks.index(one.task) for one in examples], np.uint8),
         **media,
     )
 
@@ -80,7 +84,7 @@ def write_shard(folder: Path, kind: Kind, name: str, shard: Shard) -> Path:
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
         # Pictures compress to a fiftieth; spectrograms hardly compress, and slowly.
-        write = np.savez_compressed if kind == "picture" else np.savez
+        write = np.savez_compressed if kind in ("picture", "film") else np.savez
         write(file, **{one.name: getattr(shard, one.name) for one in fields(shard)})
     partial.rename(path)
     return path
@@ -111,7 +115,7 @@ class ShardFolder:
 
 def _named(path: Path) -> tuple[Kind, Shard]:
     kind = path.name.split("-", 1)[0]
-    return next(one for one in KINDS if one == kind), read_shard(path)
+    return next(one for one in get_args(Kind) if one == kind), read_shard(path)
 
 
 class ShardReader:

@@ -16,8 +16,9 @@ from cookbook.ming_mini.thinker.training_tasks import (
     sum_in_words,
 )
 
-Kind = Literal["text", "picture", "speech"]
+Kind = Literal["text", "picture", "speech", "film"]
 KINDS: tuple[Kind, ...] = ("text", "picture", "speech")
+"""The kinds of Ming-mini, which sees no films."""
 Maker = Callable[[Random, Lexicon], Item]
 
 TEXT: dict[Maker, float] = {

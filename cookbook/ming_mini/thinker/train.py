@@ -10,6 +10,7 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini.thinker.balance import max_relative_load, sum_counts, update_biases
 from cookbook.ming_mini.thinker.compilation import EAGER, compiled_regions
+from cookbook.ming_mini.thinker.curriculum import MINI, Curriculum
 from cookbook.ming_mini.thinker.forward import RouterLoad
 from cookbook.ming_mini.thinker.library import Library, Placeholders
 from cookbook.ming_mini.thinker.model import TrainableThinker, new_thinker, read_packed
@@ -28,13 +30,13 @@ from cookbook.ming_mini.thinker.picture_tasks import SIGN_SIZES
 from cookbook.ming_mini.thinker.reports import NORM, SKIPPED, Report, Reports
 from cookbook.ming_mini.thinker.shards import ShardFolder, ShardReader
 from cookbook.ming_mini.thinker.step_batch import StepBatch, join_batches
-from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
+from cookbook.ming_mini.thinker.tasks import Kind
 from cookbook.ming_mini.thinker.training_losses import (
     compute_losses,
     evaluate_batch,
     practise_vision,
 )
-from cookbook.ming_mini.weights import load_pieces, load_state, save_pieces, save_state
+from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
 from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
@@ -53,7 +55,8 @@ class Settings:
 
     `tokens` is the size of a step. `shares` divide it among the kinds after the first part of the
     run, `text_only`. In every step, from the first, the vision encoder also sees `signs` pictures
-    by itself, because reading takes it longest to learn.
+    by itself, because reading takes it longest to learn. With `average`, the decay
+    of a moving average of the weights, that average is what `save` writes and `accuracy` measures.
     """
 
     seconds: float
@@ -67,6 +70,7 @@ class Settings:
     bias_speed: float = 1e-3
     balanced_until: float = 0.85
     decay: float = 0.05
+    average: float = 0.0
     seed: int = 1
     compile: bool = False
 
@@ -82,10 +86,17 @@ class DrawnStep:
 class Trainer:
     """The model, its optimizer and its training state."""
 
-    def __init__(self, folder: Path, settings: Settings, device: torch.device) -> None:
-        self.settings, self.device = settings, device
-        self.model = new_thinker(folder, settings.seed).to(device)
-        self.library = new_library(folder, self.model, device, settings.seed)
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        device: torch.device,
+        curriculum: Curriculum = MINI,
+    ) -> None:
+        self.settings, self.device, self.curriculum = settings, device, curriculum
+        self.model = new_thinker(folder, settings.seed, len(curriculum.marks)).to(device)
+        self.library = new_library(folder, self.model, device, settings.seed, curriculum)
+        self._average = Average(self.model, settings.average) if settings.average else None
         self.step, self.spent = 0, 0.0
         self._regions = compiled_regions() if settings.compile else EAGER
         self._noise = torch.Generator(device).manual_seed(settings.seed)
@@ -111,6 +122,8 @@ class Trainer:
         counts, layers = sum_counts([loads]), self.model.sparse_layers()
         if self.progress < settings.balanced_until:
             update_biases(layers, counts, settings.bias_speed * (1 - skipped))
+        if self._average:
+            self._average.update()
         self.step += 1
         busiest = max_relative_load(counts, layers[0].routing).amax()
         return losses | {NORM: norm, "busiest": busiest, SKIPPED: skipped}
@@ -167,8 +180,24 @@ class Trainer:
             "step": self.step,
             "spent": self.spent,
         }
+        if self._average:
+            state["average"] = self._average.state_dict()
         save_state(state, folder, PIECES)
-        save_pieces(self.model.state_dict(), folder, PIECES)
+        save_pieces(self.weights(), folder, PIECES)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the result so far: the average of the weights, or else the last ones."""
+        return self._average.tensors if self._average else self.model.state_dict()
+
+    @torch.no_grad()
+    def accuracy(self, held_out: Library) -> dict[str, float]:
+        """Return the accuracy of every task with the weights that `save` would write."""
+        own = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        self.model.load_state_dict(self.weights())
+        try:
+            return accuracy(self.model, held_out, self.settings.tokens, self.curriculum)
+        finally:
+            self.model.load_state_dict(own)
 
     def load_weights(self, folder: Path) -> None:
         """Load the weights that `save` wrote, or those of a packed checkpoint with new heads.
@@ -183,6 +212,12 @@ class Trainer:
             read_packed(self.model, folder)
         else:
             self.model.load_state_dict(load_pieces(folder, PIECES))
+        self.restart_average()
+
+    def restart_average(self) -> None:
+        """Begin the average of the weights anew, with those that the model has now."""
+        if self._average:
+            self._average = Average(self.model, self.settings.average)
 
     def resume(self, folder: Path) -> None:
         """Continue from a state that `save` wrote, if there is one."""
@@ -191,13 +226,22 @@ class Trainer:
             self.model.load_state_dict(state["model"])
             self._descent.load_state_dict(state["optimizer"])
             self.step, self.spent = state["step"], state["spent"]
+            if self._average:
+                self._average.load_state_dict(state["average"])
 
 
-def new_library(folder: Path, model: TrainableThinker, device: torch.device, seed: int) -> Library:
+def new_library(
+    folder: Path,
+    model: TrainableThinker,
+    device: torch.device,
+    seed: int,
+    curriculum: Curriculum = MINI,
+) -> Library:
     """Return an empty library for the tokens of a model's folder."""
     audio = ThinkerTokenizer(folder).token_id("<audioPatch>")
     stride = model.audio.config.audio.ds_stride
-    return Library(Placeholders(model.image_token, audio, stride), device, seed)
+    tokens = Placeholders(model.image_token, audio, stride, model.frame_token)
+    return Library(tokens, device, seed, curriculum)
 
 
 def new_optimizer(model: TrainableThinker, decay: float) -> Optimizer:
@@ -209,18 +253,20 @@ def new_optimizer(model: TrainableThinker, decay: float) -> Optimizer:
 
 
 @torch.no_grad()
-def accuracy(model: TrainableThinker, library: Library, tokens: int = 32_768) -> dict[str, float]:
+def accuracy(
+    model: TrainableThinker, library: Library, tokens: int = 32_768, curriculum: Curriculum = MINI
+) -> dict[str, float]:
     """Return for each task the share of answers that greedy decoding gives exactly."""
     right, seen = Counter[str](), Counter[str]()
     device = model.thinker.lm_head.weight.device
-    for kind in KINDS:
+    for kind in curriculum.kinds:
         for batch in library.all(kind, tokens):
             with torch.autocast(device.type, torch.bfloat16, device.type == "cuda"):
                 answered = evaluate_batch(model, batch, library).right.tolist()
             for task, correct in zip(batch.tasks.tolist(), answered, strict=True):
-                seen[TASKS[task]] += 1
-                right[TASKS[task]] += correct
-    return {task: round(right[task] / seen[task], 3) for task in TASKS if seen[task]}
+                seen[curriculum.tasks[task]] += 1
+                right[curriculum.tasks[task]] += correct
+    return {task: round(right[task] / seen[task], 3) for task in curriculum.tasks if seen[task]}
 
 
 def run(trainer: Trainer, reader: ShardReader, held_out: Library, args: argparse.Namespace) -> None:
@@ -239,7 +285,7 @@ def run(trainer: Trainer, reader: ShardReader, held_out: Library, args: argparse
             _print_report(trainer, **reports.flush())
             due["report"] = trainer.spent + args.report_seconds
         if trainer.spent >= due["test"]:
-            _print_report(trainer, **accuracy(trainer.model, held_out, trainer.settings.tokens))
+            _print_report(trainer, **trainer.accuracy(held_out))
             trainer.save(args.output)
             due["test"] = trainer.spent + args.test_seconds
 
@@ -270,20 +316,20 @@ def _print_report(trainer: Trainer, **values: float) -> None:
     print(json.dumps(head | rounded), flush=True)
 
 
-def settings_of(args: argparse.Namespace) -> Settings:
+def settings_of(args: argparse.Namespace, curriculum: Curriculum = MINI) -> Settings:
     """Build the settings from the command line."""
-    shares = tuple(zip(KINDS, map(float, args.shares.split(",")), strict=True))
+    shares = tuple(zip(curriculum.kinds, map(float, args.shares.split(",")), strict=True))
     kept = tuple((kind, share) for kind, share in shares if share > 0)
     rate = Rate(args.rate, args.rate / 100, args.warm_up)
     return Settings(
         args.seconds, args.tokens, rate, args.text_only, kept, signs=args.signs,
-        bias_speed=args.bias_speed, seed=args.seed, compile=args.compile,
+        bias_speed=args.bias_speed, seed=args.seed, compile=args.compile, average=args.average,
     )  # fmt: skip
 
 
-def main() -> int:
-    """Train. Return 0 if the run is over, `PAUSED` if another call must continue it."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def new_parser(about: str | None) -> argparse.ArgumentParser:
+    """Return the parser of the command line; `about` describes the program."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--model", type=Path, required=True, help="folder of the layout")
     parser.add_argument("--shards", type=Path, required=True)
     parser.add_argument("--held-out", type=Path, required=True)
@@ -297,7 +343,8 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=PEAK_RATE)
     parser.add_argument("--warm-up", type=int, default=WARM_UP)
     parser.add_argument("--text-only", type=float, default=Settings.text_only)
-    parser.add_argument("--shares", default="0.3,0.33,0.37", help="of text, pictures and speech")
+    parser.add_argument("--shares", default="0.3,0.33,0.37", help="of the kinds, in their order")
+    parser.add_argument("--average", type=float, default=Settings.average, help="decay; 0: none")
     parser.add_argument("--signs", type=int, default=Settings.signs, help="seen alone in a step")
     parser.add_argument("--bias-speed", type=float, default=Settings.bias_speed)
     parser.add_argument("--report-seconds", type=float, default=10)
@@ -307,23 +354,40 @@ def main() -> int:
     parser.add_argument(
         "--compile", action=argparse.BooleanOptionalAction, help="default: on a GPU"
     )
-    args = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    """Train Ming-mini. Return 0 if the run is over, `PAUSED` if another call must continue it."""
+    return train(new_parser(__doc__).parse_args())
+
+
+def train(
+    args: argparse.Namespace,
+    curriculum: Curriculum = MINI,
+    load: Callable[[Trainer, Path], None] = Trainer.load_weights,
+) -> int:
+    """Train as the command line asks.
+
+    `load` loads the weights of `--start`. Returns 0 if the run is over, `PAUSED` if another
+    call must continue it.
+    """
     torch.set_float32_matmul_precision("high")
     # A choice less: only the backends that every release of PyTorch has taken for masks and groups.
     torch.backends.cuda.enable_cudnn_sdp(False)
     device = torch.device(args.device)
     args.compile = device.type == "cuda" if args.compile is None else args.compile
-    trainer = Trainer(args.model, settings_of(args), device)
+    trainer = Trainer(args.model, settings_of(args, curriculum), device, curriculum)
     if args.start:
-        trainer.load_weights(args.start)
+        load(trainer, args.start)
     trainer.resume(args.output)
-    held_out = new_library(args.model, trainer.model, device, args.seed)
+    held_out = new_library(args.model, trainer.model, device, args.seed, curriculum)
     for kind, shard in ShardFolder(args.held_out).new():
         held_out.add(kind, shard)
     reader = ShardReader(args.shards)
     _wait_for_shards(trainer, reader)
     run(trainer, reader, held_out, args)
-    _print_report(trainer, **accuracy(trainer.model, held_out, args.tokens))
+    _print_report(trainer, **trainer.accuracy(held_out))
     trainer.save(args.output)
     return 0 if trainer.progress >= 1 else PAUSED
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from cookbook.ming_mini.thinker.compilation import EAGER, Regions, Runner, run_eager
 from cookbook.ming_mini.thinker.encoders import (
     encode_clips,
+    encode_films,
     encode_images,
     num_conv_outputs,
     zero_padding,
@@ -138,6 +139,10 @@ def encode_media(
     if batch.kind == "picture":
         index = to_device(batch.media, library.pictures[batch.size].pixels.rows.device)
         return encode_pictures(model, library, batch.size, index, noise, run)
+    if batch.kind == "film":
+        frames = library.films[batch.size].pixels.rows
+        chosen = frames.index_select(0, to_device(batch.media, frames.device)).float()
+        return encode_films(model.vision, _with_noise(chosen, noise), run), chosen.new_zeros(())
     clips = library.clips
     mel, lengths = clips.mels(batch.media)
     mel = mel.float() if noise is None else _mask_band(mel.float(), lengths, noise)
@@ -187,14 +192,16 @@ def encode_pictures(
     store = library.pictures[size]
     pixels = store.pixels.rows.index_select(0, index).float()
     marks = store.marks.rows.index_select(0, index).long()
-    if noise is not None:
-        pixels = pixels + PIXEL_NOISE * torch.randn(
-            pixels.shape, generator=noise, device=pixels.device
-        )
-    features = encode_images(model.vision, pixels, run)
+    features = encode_images(model.vision, _with_noise(pixels, noise), run)
     unread = mark_loss(model.heads, features, marks)
     lost = position_loss(model.heads, features, size)
     return features, unread + lost + count_loss(model.heads, features, marks)
+
+
+def _with_noise(pixels: Tensor, noise: torch.Generator | None) -> Tensor:
+    if noise is None:
+        return pixels
+    return pixels + PIXEL_NOISE * torch.randn(pixels.shape, generator=noise, device=pixels.device)
 
 
 def mark_loss(heads: Heads, features: Tensor, marks: Tensor) -> Tensor:

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from cookbook.ming_mini.thinker.balance import max_relative_load, sum_counts, update_biases
+from cookbook.ming_mini.thinker.curriculum import MAX_TOKENS
 from cookbook.ming_mini.thinker.example_pools import Examples
 from cookbook.ming_mini.thinker.expert_targets import expert_shares
 from cookbook.ming_mini.thinker.forward import run_thinker
-from cookbook.ming_mini.thinker.library import MAX_TOKENS, Batch, Library
+from cookbook.ming_mini.thinker.library import Batch, Library
 from cookbook.ming_mini.thinker.model import TrainableThinker
 from cookbook.ming_mini.thinker.step_batch import join_batches
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind

@@ -11,7 +11,8 @@ import torch
 
 from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini.thinker.ablate import ORDERS, ablate
-from cookbook.ming_mini.thinker.library import BOOST, Library, answer_weights
+from cookbook.ming_mini.thinker.curriculum import BOOST
+from cookbook.ming_mini.thinker.library import Library, answer_weights
 from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
 from cookbook.ming_mini.thinker.model import Heads, TrainableThinker, swap_routers
 from cookbook.ming_mini.thinker.picture_labels import (

@@ -1,0 +1,1 @@
+"""The thinking half of Ming-mini 2."""

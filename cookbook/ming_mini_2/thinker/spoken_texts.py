@@ -1,0 +1,120 @@
+"""The texts to say: spoken questions with their answers, and sentences to write down.
+
+    python -m cookbook.ming_mini_2.thinker.spoken_texts --output FILE --count 20000 --lexicon FILE
+
+Whoever makes clips says these texts; `clip_folder` finds the answer of a clip by its text. A line
+of the file is a JSON object: `text`, and for a question the fields of its answer.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
+from cookbook.ming_mini.thinker import choices, speech_tasks, text_tasks
+from cookbook.ming_mini.thinker.items import Check, Item
+from cookbook.ming_mini.thinker.speech_tasks import LONGEST_WORDS, spoken_form
+from cookbook.ming_mini_2.thinker import dialogs, persona, sums, topics
+from cookbook.ming_mini_2.thinker.excluded import Excluded, read_excluded
+
+QUESTION_SHARE = 0.5
+SPOKEN = {
+    sums.sum_in_words: 4.0,
+    sums.sum_in_figures: 2.0,
+    sums.story: 2.0,
+    persona.persona: 2.0,
+    persona.greeting: 1.5,
+    persona.refusal: 1.0,
+    topics.topic: 2.0,
+    choices.fact: 2.0,
+    choices.yes_no: 1.0,
+    text_tasks.compare: 1.0,
+    text_tasks.spell: 1.0,
+    dialogs.unknown: 0.3,
+}
+"""Text tasks that are also spoken, and their relative frequencies."""
+
+
+@dataclass(frozen=True)
+class SpokenText:
+    """A text to say. For a question, `answer` with its rule; empty for a sentence."""
+
+    text: str
+    answer: str = ""
+    check: Check = "exact"
+    accept: tuple[str, ...] = ()
+    about: str = ""
+    fixed: bool = False
+
+    def question(self) -> Item:
+        """Return the item that answers the question."""
+        return Item(
+            "spoken_question", "", self.answer, self.check, self.accept, None, self.text,
+            about=self.about, fixed=self.fixed,
+        )  # fmt: skip
+
+
+def spoken_texts(seed: int, lexicon: Lexicon, excluded: Excluded) -> Iterator[SpokenText]:
+    """Yield texts to say, without end and with repetitions."""
+    rng = Random(f"spoken texts {seed}")
+    while True:
+        if rng.random() < QUESTION_SHARE:
+            maker = rng.choices(tuple(SPOKEN), tuple(SPOKEN.values()))[0]
+            found = _question(maker(rng, lexicon))
+        else:
+            found = SpokenText(speech_tasks.sentence(rng, lexicon))
+        item = replace(found.question(), question=found.text)
+        if _can_be_said(found.text) and item not in excluded:
+            yield found
+
+
+def _question(item: Item) -> SpokenText:
+    text = spoken_form(item.question.replace("\u00d7", "*").replace(" x ", " * "))
+    about = item.about or ("" if item.fixed else text)
+    return SpokenText(text, item.answer, item.check, item.accept, about, item.fixed)
+
+
+def _can_be_said(text: str) -> bool:
+    """Return whether a text is of letters, and not too long; signs without blanks are not said."""
+    said = text.replace("'", "").replace("-", "").replace(" ", "").strip(".,?!:")
+    plain = all(char.isalpha() or char in ".,?!:" for char in said)
+    return plain and said.isascii() and len(text.split()) <= LONGEST_WORDS + 8
+
+
+def write_texts(path: Path, texts: Iterator[SpokenText], count: int) -> int:
+    """Write `count` draws of texts, each text once. Returns the number of lines."""
+    found = {one.text: one for one in islice(texts, count)}
+    lines = [json.dumps(vars(one), ensure_ascii=False) for one in found.values()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return len(lines)
+
+
+def read_texts(path: Path) -> dict[str, SpokenText]:
+    """Return the texts of a file by their words. Raises `FileNotFoundError`."""
+    lines = path.read_text("utf-8").splitlines()
+    return {one.text: one for one in map(_parse, map(json.loads, lines))}
+
+
+def _parse(fields: Mapping[str, Any]) -> SpokenText:
+    return SpokenText(**{**fields, "accept": tuple(fields.get("accept", ()))})
+
+
+def main() -> None:
+    """Write the texts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lexicon", type=Path, default=WORDNET)
+    args = parser.parse_args()
+    stream = spoken_texts(args.seed, read_lexicon(args.lexicon), read_excluded())
+    print(f"wrote {write_texts(args.output, stream, args.count)} texts to {args.output}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Folders of clips that another program made."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from cookbook.ming_mini_2.thinker.clip_folder import (
+    SpokenClip,
+    chunk_files,
+    clips_from,
+    read_chunk,
+    write_chunk,
+)
+from cookbook.ming_mini_2.thinker.clip_tasks import clip_items
+from cookbook.ming_mini_2.thinker.excluded import Excluded
+from cookbook.ming_mini_2.thinker.make import Clips
+from cookbook.ming_mini_2.thinker.spoken_texts import (
+    SpokenText,
+    read_texts,
+    spoken_texts,
+    write_texts,
+)
+from measurement.media_files import encode_wav
+from sglang_omni.media.audio import decode
+from sglang_omni.media.limits import MediaLimits
+from sglang_omni.models.ming.media_rules import SAMPLE_RATE
+from tests.cookbook.ming_mini_2.thinker.conftest import hummed
+from tests.cookbook.thinker.conftest import LEXICON
+
+
+def test_chunks_survive_the_disk(tmp_path: Path) -> None:
+    clips = [SpokenClip(hummed(text), text, "a") for text in ("one two", "naïve three")]
+    write_chunk(tmp_path / "chunk-00000.npz", clips)
+    found = read_chunk(tmp_path / "chunk-00000.npz")
+    assert [(one.text, one.voice) for one in found] == [(one.text, one.voice) for one in clips]
+    assert all(np.array_equal(a.samples, b.samples) for a, b in zip(found, clips, strict=True))
+
+
+@pytest.mark.parametrize("as_bytes", [np.bytes_, lambda data: np.frombuffer(data, np.uint8)])
+def test_texts_are_json_in_bytes_of_either_form(
+    as_bytes: Callable[[bytes], np.ndarray], tmp_path: Path
+) -> None:
+    np.savez(
+        tmp_path / "chunk-00001.npz",
+        audio=np.arange(10, dtype=np.int16),
+        ends=np.array([4, 10]),
+        texts=as_bytes(b'["a", "b"]'),
+        voices=as_bytes(b'["v", "w"]'),
+    )
+    first, second = read_chunk(tmp_path / "chunk-00001.npz")
+    assert (first.text, second.voice) == ("a", "w")
+    assert first.samples.tolist() == [0, 1, 2, 3]
+
+
+def test_a_chunk_whose_arrays_disagree_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "chunk-00002.npz"
+    write_chunk(path, [SpokenClip(hummed("one"), "one", "a")])
+    with np.load(path) as data:
+        arrays = dict(data)
+    np.savez(path, **arrays | {"ends": arrays["ends"] - 1})
+    with pytest.raises(ValueError, match="chunk-00002"):
+        read_chunk(path)
+
+
+def test_a_clip_is_heard_as_the_server_hears_its_file() -> None:
+    samples = hummed("one two three")
+    theirs = decode(encode_wav(samples, 44_100), MediaLimits(), SAMPLE_RATE)
+    ours = SpokenClip(samples, "", "").at_16khz().astype(np.float32) / 32768
+    assert len(ours) == len(theirs)
+    assert np.abs(ours - theirs).max() < 1e-4
+
+
+def test_clips_are_read_from_any_chunk_on_once(clips: Clips) -> None:
+    texts = [clip.text for clip in clips_from(clips.folder, 1)]
+    assert sorted(texts) == sorted(clips.texts)
+    assert texts[0] == read_chunk(chunk_files(clips.folder)[1])[0].text
+
+
+def test_a_folder_without_chunks_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        next(clips_from(tmp_path, 0))
+
+
+def test_spoken_texts_survive_the_disk_and_find_their_answers(
+    tmp_path: Path, excluded: Excluded
+) -> None:
+    path = tmp_path / "texts.jsonl"
+    count = write_texts(path, spoken_texts(1, LEXICON, excluded), 300)
+    texts = read_texts(path)
+    assert len(texts) == count
+    asked = [one for one in texts.values() if one.answer]
+    assert 0.3 < len(asked) / len(texts) < 0.8
+    for one in texts.values():
+        items = clip_items(one.text, texts, Random(1))
+        assert [item.task for item in items] == ["transcribe", "spoken_question"][: len(items)]
+        assert (len(items) == 2) == bool(one.answer)
+        assert items[0].answer == one.text
+        assert len({item.split for item in items}) == 1
+        assert not any(char.isdigit() for char in one.text)
+
+
+def test_a_text_that_nobody_knows_is_written_down_only() -> None:
+    (item,) = clip_items("The cat sleeps.", {}, Random(0))
+    assert (item.task, item.answer) == ("transcribe", "The cat sleeps.")
+    assert SpokenText("The cat sleeps.").answer == ""

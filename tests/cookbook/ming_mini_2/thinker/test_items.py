@@ -1,0 +1,163 @@
+"""Items of every task: their answers are right by their own rules, and the splits are disjoint."""
+
+import json
+from collections import defaultdict
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from cookbook.ming_mini.thinker.items import Item, Split
+from cookbook.ming_mini.thinker.picture_labels import mark_tokens
+from cookbook.ming_mini.thinker.tasks import Kind
+from cookbook.ming_mini_2.thinker import tool_tasks, topics
+from cookbook.ming_mini_2.thinker.dialog import DialogItem, answer_segments, answer_tokens
+from cookbook.ming_mini_2.thinker.evaluation.ask import Reply, is_right_reply
+from cookbook.ming_mini_2.thinker.excluded import Excluded
+from cookbook.ming_mini_2.thinker.functions import FUNCTIONS, RESULTS, VALUES
+from cookbook.ming_mini_2.thinker.tasks import CURRICULUM, KINDS, MAKERS, Maker, groups
+from sglang_omni.models.ming.prompt.chat import Prompt
+from sglang_omni.models.ming.prompt.format import MingChatFormat
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from sglang_omni.models.reasoning import ThinkTagParser
+from sglang_omni.models.tool_calls import ToolCallParser
+from sglang_omni.protocol.tools import ToolCall
+from tests.cookbook.thinker.conftest import LEXICON
+
+COUNTS: dict[Kind, int] = {"text": 1500, "picture": 120, "film": 20}
+DRAWN = 40
+
+
+def items_of(kind: Kind, excluded: Excluded, count: int) -> list[Item]:
+    stream = groups(kind, 5, LEXICON, "train", excluded)
+    return [item for items in islice(stream, count) for item in items]
+
+
+def reply_of(item: Item) -> Reply:
+    """Return the reply of a model that answers just as the item wants, as the product parses it."""
+    text = str(Prompt(tuple(segment for segment in answer_segments(item) if segment)))
+    reasoning, tools = ThinkTagParser(), ToolCallParser()
+    parts = [*reasoning.push(text), *reasoning.finish()]
+    answer = "".join(part for part in parts if isinstance(part, str))
+    found = [*tools.push(answer), *tools.finish()]
+    calls = tuple(
+        (call.name, json.loads(call.arguments)) for call in found if isinstance(call, ToolCall)
+    )
+    return Reply("".join(part for part in found if isinstance(part, str)), calls)
+
+
+@pytest.mark.parametrize("kind", tuple(COUNTS))
+def test_every_answer_is_right_by_its_own_rule(kind: Kind, excluded: Excluded) -> None:
+    for item in items_of(kind, excluded, COUNTS[kind]):
+        assert item.task in CURRICULUM.tasks
+        reply = reply_of(item)
+        assert is_right_reply(item, reply), item
+        assert not is_right_reply(item, Reply("Zzz.")), item
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__qualname__)
+def test_answers_survive_the_tokenizer(
+    maker: Maker, tokenizer: ThinkerTokenizer, chat_format: MingChatFormat
+) -> None:
+    for number in range(DRAWN):
+        item = maker(Random(number), LEXICON)
+        ids = answer_tokens(tokenizer, item)
+        assert ids[-1] == tokenizer.token_id("<|role_end|>")
+        text = b"".join(map(chat_format.tool_tokens.token_bytes, ids[:-1])).decode()
+        assert text == str(Prompt(tuple(s for s in answer_segments(item) if s)))
+
+
+@pytest.fixture(scope="module")
+def chat_format(folder: Path) -> MingChatFormat:
+    return MingChatFormat(folder)
+
+
+def test_no_subject_is_in_both_splits(excluded: Excluded) -> None:
+    keys = defaultdict[str, set[str]](set)
+    for split in get_args(Split):
+        for kind in COUNTS:
+            stream = groups(kind, 9, LEXICON, split, excluded)
+            for items in islice(stream, COUNTS[kind] // 4):
+                keys[split] |= {item.key for item in items if not item.fixed}
+    assert keys["held_out"]
+    assert not keys["train"] & keys["held_out"]
+
+
+def test_a_sum_is_held_out_in_every_wording(excluded: Excluded) -> None:
+    sums = {"arithmetic", "sum_in_words", "no_call", "reasoned"}
+    abouts = {
+        split: {
+            item.about
+            for items in islice(groups("text", 2, LEXICON, split, excluded), 600)
+            for item in items
+            if item.task in sums and item.about
+        }
+        for split in ("train", "held_out")
+    }
+    assert abouts["held_out"]
+    assert not abouts["train"] & abouts["held_out"]
+
+
+def test_every_task_of_the_curriculum_is_drawn(excluded: Excluded) -> None:
+    seen = {i.task for kind in COUNTS for i in items_of(kind, excluded, 4 * COUNTS[kind])}
+    # Of clips, and of Ming-mini alone: `persona`, `refuse` and `sum_in_words` take their place.
+    other = {"transcribe", "spoken_question", "decline", "in_words"}
+    assert set(CURRICULUM.tasks) - seen == other
+    assert set(CURRICULUM.boosts) <= set(CURRICULUM.tasks)
+    assert set(COUNTS) | {"speech"} == set(KINDS)
+
+
+def test_arguments_are_copied_from_the_user_and_fit_the_schema(excluded: Excluded) -> None:
+    rng = Random(4)
+    for _ in range(300):
+        item = rng.choice((tool_tasks.tool_call, tool_tasks.unusual_call))(rng, LEXICON)
+        (call,) = item.calls
+        tool = next(tool for tool in item.tools if tool.name == call.name)
+        arguments = json.loads(call.arguments)
+        assert set(arguments) == set(tool.parameters["properties"])
+        for name, value in arguments.items():
+            assert str(value) in item.question
+            kind = tool.parameters["properties"][name]["type"]
+            assert kind == ("integer" if isinstance(value, int) else "string")
+        assert len({tool.name for tool in item.tools}) == len(item.tools)
+
+
+def test_json_answers_have_the_keys_and_kinds_of_their_schema(excluded: Excluded) -> None:
+    items = [item for item in items_of("text", excluded, 1500) if item.task == "json"]
+    assert items
+    for item in items:
+        assert isinstance(item, DialogItem)
+        assert item.schema
+        answer = json.loads(item.answer)
+        assert list(answer) == item.schema["required"]
+        for name, value in answer.items():
+            kind = "integer" if isinstance(value, int) else "string"
+            assert item.schema["properties"][name]["type"] == kind
+
+
+def test_functions_use_only_values_that_exist() -> None:
+    for function in FUNCTIONS:
+        assert set(function.slots.values()) <= set(VALUES)
+        assert set(function.result.values()) <= set(RESULTS)
+
+
+def test_fifty_topics_have_three_to_six_sentences() -> None:
+    assert len({topic.name for topic in topics.TOPICS}) == 50
+    assert all(3 <= len(topic.sentences) <= 6 for topic in topics.TOPICS)
+    item = topics.topic(Random(1), LEXICON)
+    assert item.answer.count(".") >= 2
+
+
+def test_pictures_of_one_thing_mark_it(excluded: Excluded) -> None:
+    for item in items_of("picture", excluded, 60):
+        assert item.scene
+        pixels, marks = item.scene.draw(), mark_tokens(item.scene, CURRICULUM.marks)
+        assert pixels.shape == (*item.scene.size, 3)
+        assert pixels.dtype == np.uint8
+        assert pixels.std() > 1
+        if item.task.startswith(("picture_single", "picture_photo")):
+            (name,) = (CURRICULUM.marks[n] for n in marks[:, :3].ravel() if n)
+            assert name == item.scene.shapes[0].shape
