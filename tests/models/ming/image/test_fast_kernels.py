@@ -73,7 +73,7 @@ def check_kernels(dtype: torch.dtype, device: str, fp8: bool) -> None:
 
     # Interpreted, casts truncate where a GPU rounds.
     if fp8:
-        tolerance = 0.08 if device == "cpu" else 0.02
+        tolerance = 0.13 if device == "cpu" else 0.05
     else:
         tolerance = 5e-6 if dtype == torch.float32 else 8e-3
     for shape in SHAPES:
