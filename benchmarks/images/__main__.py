@@ -23,15 +23,16 @@ from benchmarks.images.shapes import REAL, SMALL, ImageShapes, random_image_modu
 from benchmarks.images.timing import Row, draw, measure_matrix_rate, time_requests
 from benchmarks.images.work import Case, build_input, count_operations, list_cases
 from measurement.environment import fingerprint
+from sglang_omni.models.ming.image.backend import Backend
 from sglang_omni.models.ming.image.model import MingImageModel, build_image_model
 
 STEPS, SIDES = 30, (1024, 512)
 SMALL_STEPS, SMALL_SIDES = 3, (512, 512)
 
 
-def list_variants(arguments: argparse.Namespace) -> list[tuple[str, bool]]:
+def list_variants(arguments: argparse.Namespace) -> list[tuple[Backend, bool]]:
     """Return the back ends to measure, and whether each is in FP8."""
-    variants = [(backend, False) for backend in arguments.backend]
+    variants: list[tuple[Backend, bool]] = [(backend, False) for backend in arguments.backend]
     return [*variants, ("fast", True)] if arguments.fp8 else variants
 
 
@@ -86,26 +87,27 @@ def measure(arguments: argparse.Namespace) -> Row:
     cases = [
         case
         for case in list_cases(steps, sides)
-        if arguments.cases in ([], None) or case.name in arguments.cases
+        if not arguments.cases or case.name in arguments.cases
     ]
     side = 256 if arguments.small else 8192
     rates = measure_matrix_rate(device, dtype, arguments.matrix_seconds, side)
     print(json.dumps(rates), flush=True)
+    small = next(case for case in list_cases(steps, sides) if case.name == "small")
     rows: list[Row] = []
     quality: list[Row] = []
     expected: list[np.ndarray] = []
     for backend, fp8 in list_variants(arguments):
-        model = build_image_model(random_image_modules(shapes, device, dtype), backend, fp8=fp8)
         variant = {"backend": backend, "fp8": fp8}
+        model = build_image_model(random_image_modules(shapes, device, dtype), backend, fp8=fp8)
         for row in measure_cases(model, shapes, cases, rates, arguments):
             rows.append(variant | row)
             print(json.dumps(rows[-1]), flush=True)
-        small = next(case for case in list_cases(steps, sides) if case.name == "small")
         images = draw_seeds(model, shapes, small, arguments)
         if expected and images:
             quality.append(variant | {"side": small.side} | compare_images(images, expected))
             print(json.dumps(quality[-1]), flush=True)
         expected = expected or images
+        # The next model needs the memory.
         del model
         gc.collect()
         if device.type == "cuda":

@@ -65,7 +65,7 @@ def _compress(rows: np.ndarray, workers: int) -> bytes:
     is_last = [index == len(parts) - 1 for index in range(len(parts))]
     with ThreadPoolExecutor(len(parts)) as pool:
         compressed = list(pool.map(_compress_strip, parts, is_last))
-    checksum = struct.pack(">I", zlib.adler32(rows))
+    checksum = struct.pack(">I", zlib.adler32(rows.data))
     return b"".join((ZLIB_HEADER, *compressed, checksum))
 
 
@@ -73,7 +73,7 @@ def _compress_strip(rows: np.ndarray, is_last: bool) -> bytes:
     """Return a part of a deflate stream that ends at a byte; only the last one ends the stream."""
     compressor = zlib.compressobj(LEVEL, wbits=-zlib.MAX_WBITS)
     end = zlib.Z_FINISH if is_last else zlib.Z_SYNC_FLUSH
-    return compressor.compress(rows) + compressor.flush(end)
+    return compressor.compress(rows.data) + compressor.flush(end)
 
 
 def _pack_chunk(name: bytes, content: bytes) -> bytes:

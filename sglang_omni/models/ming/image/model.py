@@ -56,10 +56,10 @@ def plan_input(image_input: ImageInput) -> SizePlan:
 
 
 class MingImageModel:
-    """Implements `ImageModel`."""
+    """Implements `ImageModel` with a `denoiser`."""
 
     def __init__(self, modules: ImageModules, denoiser: Denoiser) -> None:
-        self._modules, self._denoiser = modules, denoiser
+        self._modules, self.denoiser = modules, denoiser
         self._device = modules.connector.proj_in.weight.device
 
     @torch.no_grad()
@@ -74,7 +74,7 @@ class MingImageModel:
         sigmas = compute_sigmas(dict(self._modules.scheduler), image_input.steps, plan.latent)
         noise = draw_noise(image_input.seed, plan.latent).to(self._device)
         guidance = image_input.guidance
-        state = open_state(self._denoiser, rows, reference, guidance, sigmas, noise)
+        state = open_state(self.denoiser, rows, reference, guidance, sigmas, noise)
         return MingImage(plan, len(rows), reference is not None, state)
 
     def batch_key(self, image: MingImage) -> Hashable:
@@ -83,7 +83,7 @@ class MingImageModel:
 
     def advance(self, images: Sequence[MingImage]) -> None:
         """See `ImageModel`."""
-        advance(self._denoiser, [image.state for image in images])
+        advance(self.denoiser, [image.state for image in images])
 
     def progress(self, image: MingImage) -> tuple[int, int]:
         """See `ImageModel`."""

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from sglang_omni.models.ming.image.backend import select_backend
-from sglang_omni.models.ming.image.denoiser import DiffusersDenoiser
+from sglang_omni.models.ming.image.denoiser import Denoiser, DiffusersDenoiser
 from sglang_omni.models.ming.image.fast.denoiser import FastDenoiser
 from sglang_omni.models.ming.image.loading import ImageModules, load_image_modules
-from sglang_omni.models.ming.image.model import MingImageModel, build_image_model
+from sglang_omni.models.ming.image.model import MingImageModel, load_image_model
 from sglang_omni.models.ming.image.sampler import advance, draw_noise, open_state
 from sglang_omni.models.ming.image.schedule import compute_sigmas
 from sglang_omni.protocol.errors import ConfigError
@@ -55,7 +55,7 @@ def test_one_evaluation_gives_the_released_result(fast: FastDenoiser, name: str)
 
 
 def compare(
-    denoisers: Sequence[FastDenoiser | DiffusersDenoiser],
+    denoisers: Sequence[Denoiser],
     inputs: Sequence[tuple[list[Tensor], Tensor | None]],
     latents: Tensor,
 ) -> None:
@@ -137,14 +137,12 @@ def test_fp8_draws_nearly_the_same_image(
     assert 1e-4 < error < 0.1, "FP8 rounds, and does no more than that"
 
 
-def test_a_whole_model_on_the_fast_back_end_draws_the_same_pixels(
-    checkpoint: Path, modules: ImageModules
-) -> None:
-    own = load_image_modules(checkpoint, CPU, torch.float32)
-    images = []
-    for model in (build_image_model(modules, "reference"), build_image_model(own, "fast")):
-        images.append(draw(model))
-    assert np.abs(images[0].astype(int) - images[1]).max() <= 1
+def test_the_loader_takes_the_back_end(checkpoint: Path) -> None:
+    fast = load_image_model(checkpoint, "cpu", "float32", backend="fast")
+    plain = load_image_model(checkpoint, "cpu", "float32")
+    assert isinstance(fast.denoiser, FastDenoiser)
+    assert isinstance(plain.denoiser, DiffusersDenoiser)
+    assert np.abs(draw(fast).astype(int) - draw(plain)).max() <= 1
 
 
 def draw(model: MingImageModel) -> np.ndarray:
