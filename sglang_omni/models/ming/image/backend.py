@@ -1,13 +1,13 @@
 """Which implementation evaluates the diffusion transformer."""
 
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from sglang_omni.protocol.errors import ConfigError
 
 Backend = Literal["auto", "reference", "fast"]
 
 
-def select_backend(backend: Backend, device: str, *, fp8: bool) -> Backend:
+def select_backend(backend: str, device: str, *, fp8: bool) -> Backend:
     """Return "fast" or "reference" (diffusers' class): "auto" takes the fast one on a GPU.
 
     Raises:
@@ -20,4 +20,4 @@ def select_backend(backend: Backend, device: str, *, fp8: bool) -> Backend:
         backend = "fast" if device.startswith("cuda") else "reference"
     if fp8 and backend != "fast":
         raise ConfigError("FP8 needs the fast image back end: set it to 'fast', or turn FP8 off")
-    return backend
+    return cast(Backend, backend)

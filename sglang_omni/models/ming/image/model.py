@@ -116,7 +116,7 @@ class MingImageModel:
 
 
 def load_image_model(
-    checkpoint: Path, device: str, dtype: str, backend: Backend = "auto", fp8: bool = False
+    checkpoint: Path, device: str, dtype: str, backend: str = "auto", fp8: bool = False
 ) -> MingImageModel:
     """Load the image model of a checkpoint.
 
@@ -124,7 +124,7 @@ def load_image_model(
         checkpoint: The model folder.
         device: A device of PyTorch.
         dtype: "float32" or "bfloat16".
-        backend: How the diffusion transformer is evaluated; see `select_backend`.
+        backend: "auto", "fast" or "reference"; see `select_backend`.
         fp8: Whether its large weights and their inputs are in FP8. Needs the fast back end.
 
     Raises:

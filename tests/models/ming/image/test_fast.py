@@ -163,7 +163,7 @@ def draw(model: MingImageModel) -> np.ndarray:
     ],
 )
 def test_back_end(backend: str, device: str, fp8: bool, expected: str) -> None:
-    assert select_backend(backend, device, fp8=fp8) == expected  # type: ignore[arg-type]
+    assert select_backend(backend, device, fp8=fp8) == expected
 
 
 @pytest.mark.parametrize(
@@ -172,4 +172,4 @@ def test_back_end(backend: str, device: str, fp8: bool, expected: str) -> None:
 )
 def test_a_back_end_that_cannot_be_is_refused(backend: str, device: str, fp8: bool) -> None:
     with pytest.raises(ConfigError):
-        select_backend(backend, device, fp8=fp8)  # type: ignore[arg-type]
+        select_backend(backend, device, fp8=fp8)
