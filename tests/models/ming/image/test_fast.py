@@ -145,6 +145,15 @@ def test_the_loader_takes_the_back_end(checkpoint: Path) -> None:
     assert np.abs(draw(fast).astype(int) - draw(plain)).max() <= 1
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("dtype", "limit"), [("float32", 0.1), ("bfloat16", 2.0)])
+def test_a_gpu_draws_the_image_of_the_cpu(checkpoint: Path, dtype: str, limit: float) -> None:
+    on_gpu = load_image_model(checkpoint, "cuda", dtype)
+    assert isinstance(on_gpu.denoiser, FastDenoiser)
+    plain = load_image_model(checkpoint, "cpu", "float32")
+    assert np.abs(draw(on_gpu).astype(int) - draw(plain)).mean() <= limit
+
+
 def draw(model: MingImageModel) -> np.ndarray:
     image = model.start(replace(model.sample_input(), steps=3))
     for _ in range(model.progress(image)[1]):
