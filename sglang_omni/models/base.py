@@ -79,12 +79,22 @@ class ModelFamily(ABC):
     def encoder_width(self, checkpoint: Path) -> int:
         """Return the width of a feature row. Raises `CheckpointError`."""
 
-    def load_image_model(self, checkpoint: Path, device: str, dtype: str) -> "ImageModel":
+    def load_image_model(
+        self, checkpoint: Path, device: str, dtype: str, backend: str = "auto", fp8: bool = False
+    ) -> "ImageModel":
         """Load the image model of a checkpoint, if `Capabilities.image_output` says it has one.
+
+        Args:
+            checkpoint: The model folder.
+            device: A device of PyTorch.
+            dtype: "float32" or "bfloat16".
+            backend: "reference" is the plain implementation, "fast" the faster one, and "auto" the
+                faster one on a GPU.
+            fp8: Whether large products are in FP8, which changes the images a little.
 
         Raises:
             CheckpointError: The checkpoint is incomplete, or draws no images.
-            ConfigError: The dtype is not supported.
+            ConfigError: The dtype or the back end is not supported.
         """
         raise CheckpointError(f"{checkpoint}: this model family draws no images")
 

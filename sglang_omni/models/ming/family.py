@@ -105,11 +105,13 @@ class MingFamily(ModelFamily):
 
         return MingSpeechModel(load_modules(checkpoint, device, dtype))
 
-    def load_image_model(self, checkpoint: Path, device: str, dtype: str) -> "MingImageModel":
+    def load_image_model(
+        self, checkpoint: Path, device: str, dtype: str, backend: str = "auto", fp8: bool = False
+    ) -> "MingImageModel":
         """See `ModelFamily`."""
         from sglang_omni.models.ming.image.model import load_image_model
 
-        return load_image_model(checkpoint, device, dtype)
+        return load_image_model(checkpoint, device, dtype, backend, fp8)
 
     def capabilities(self, checkpoint: Path) -> Capabilities:
         """See `ModelFamily`."""

@@ -22,13 +22,16 @@ class Denoiser(Protocol):
             reference: Latents of a reference image, or None.
         """
 
-    def predict(self, branches: Sequence[Any], latents: Tensor, tau: Tensor) -> Tensor:
-        """Return velocities, float32 [batch, channels, height, width].
+    def predict(
+        self, branches: Sequence[Sequence[Any]], latents: Tensor, tau: Tensor
+    ) -> Sequence[Tensor]:
+        """Return the velocities of each image, float32 [branches, channels, height, width].
 
         Args:
-            branches: The prepared branch of each item; they may have different numbers of rows.
-            latents: Float32, in the shape of the result.
-            tau: One minus the noise level of each item, float32 [batch].
+            branches: The prepared branches of each image. Those of one image have equally many rows
+                and the same reference; images may have different numbers of rows.
+            latents: Float32 [images, channels, height, width].
+            tau: One minus the noise level of each image, float32 [images], on the CPU.
         """
 
 
@@ -58,14 +61,17 @@ class DiffusersDenoiser:
         return PlainBranch(normalized, None if reference is None else reference.to(self._dtype))
 
     @torch.no_grad()
-    def predict(self, branches: Sequence[PlainBranch], latents: Tensor, tau: Tensor) -> Tensor:
+    def predict(
+        self, branches: Sequence[Sequence[PlainBranch]], latents: Tensor, tau: Tensor
+    ) -> Sequence[Tensor]:
         """See `Denoiser`. A reference image is a second frame, whose prediction is dropped."""
-        frames = [
-            _add_reference(x.to(self._dtype), b) for x, b in zip(latents, branches, strict=True)
-        ]
-        rows = [branch.rows for branch in branches]
-        (out,) = self._transformer(frames, tau, rows, return_dict=False)
-        return torch.stack([velocity[:, 0] for velocity in out]).float()
+        images = zip(latents.to(self._dtype), branches, strict=True)
+        frames = [_add_reference(x, branch) for x, group in images for branch in group]
+        rows = [branch.rows for group in branches for branch in group]
+        counts = torch.tensor([len(group) for group in branches])
+        taus = tau.repeat_interleave(counts).to(latents.device)
+        (out,) = self._transformer(frames, taus, rows, return_dict=False)
+        return torch.stack([x[:, 0] for x in out]).float().split(counts.tolist())
 
 
 def _add_reference(latents: Tensor, branch: PlainBranch) -> Tensor:

@@ -1,7 +1,7 @@
 """Ming's image model: implements `ImageModel`."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sglang_omni.models.image import ImageInput
+from sglang_omni.models.ming.image.backend import Backend, select_backend
 from sglang_omni.models.ming.image.denoiser import Denoiser, DiffusersDenoiser
 from sglang_omni.models.ming.image.glyph_text import select_glyph_text
 from sglang_omni.models.ming.image.loading import ImageModules, load_image_modules
@@ -55,11 +56,10 @@ def plan_input(image_input: ImageInput) -> SizePlan:
 
 
 class MingImageModel:
-    """Implements `ImageModel`."""
+    """Implements `ImageModel` with a `denoiser`."""
 
-    def __init__(self, modules: ImageModules, denoiser: Denoiser | None = None) -> None:
-        self._modules = modules
-        self._denoiser = denoiser or DiffusersDenoiser(modules.transformer)
+    def __init__(self, modules: ImageModules, denoiser: Denoiser) -> None:
+        self._modules, self.denoiser = modules, denoiser
         self._device = modules.connector.proj_in.weight.device
 
     @torch.no_grad()
@@ -74,7 +74,7 @@ class MingImageModel:
         sigmas = compute_sigmas(dict(self._modules.scheduler), image_input.steps, plan.latent)
         noise = draw_noise(image_input.seed, plan.latent).to(self._device)
         guidance = image_input.guidance
-        state = open_state(self._denoiser, rows, reference, guidance, sigmas, noise)
+        state = open_state(self.denoiser, rows, reference, guidance, sigmas, noise)
         return MingImage(plan, len(rows), reference is not None, state)
 
     def batch_key(self, image: MingImage) -> Hashable:
@@ -83,7 +83,7 @@ class MingImageModel:
 
     def advance(self, images: Sequence[MingImage]) -> None:
         """See `ImageModel`."""
-        advance(self._denoiser, [image.state for image in images])
+        advance(self.denoiser, [image.state for image in images])
 
     def progress(self, image: MingImage) -> tuple[int, int]:
         """See `ImageModel`."""
@@ -115,13 +115,36 @@ class MingImageModel:
         return self._modules.vae.encode(stretch_reference(image, plan.bucket))
 
 
-def load_image_model(checkpoint: Path, device: str, dtype: str) -> MingImageModel:
+def load_image_model(
+    checkpoint: Path, device: str, dtype: str, backend: str = "auto", fp8: bool = False
+) -> MingImageModel:
     """Load the image model of a checkpoint.
+
+    Args:
+        checkpoint: The model folder.
+        device: A device of PyTorch.
+        dtype: "float32" or "bfloat16".
+        backend: "auto", "fast" or "reference"; see `select_backend`.
+        fp8: Whether its large weights and their inputs are in FP8. Needs the fast back end.
 
     Raises:
         CheckpointError: The checkpoint is incomplete.
-        ConfigError: The dtype is not supported.
+        ConfigError: The dtype or the back end is not supported.
     """
     if dtype not in DTYPES:
         raise ConfigError(f"image dtype {dtype!r} is not one of {', '.join(DTYPES)}")
-    return MingImageModel(load_image_modules(checkpoint, torch.device(device), DTYPES[dtype]))
+    chosen = select_backend(backend, device, fp8=fp8)
+    modules = load_image_modules(checkpoint, torch.device(device), DTYPES[dtype])
+    return build_image_model(modules, chosen, fp8=fp8)
+
+
+def build_image_model(
+    modules: ImageModules, backend: Backend, *, fp8: bool = False
+) -> MingImageModel:
+    """Return the model of loaded modules. The fast back end takes the transformer's weights."""
+    if backend == "reference":
+        return MingImageModel(modules, DiffusersDenoiser(modules.transformer))
+    from sglang_omni.models.ming.image.fast.denoiser import FastDenoiser
+
+    denoiser = FastDenoiser(modules.transformer, fp8=fp8)
+    return MingImageModel(replace(modules, transformer=None), denoiser)

@@ -85,16 +85,14 @@ def predict_branches(
     denoiser: Denoiser, states: Sequence[DenoisingState]
 ) -> list[tuple[Tensor, Tensor | None]]:
     """Return the velocities of both branches of each state; all latents have one shape."""
-    guided = [state for state in states if state.negative is not None]
-    branches = [state.positive for state in states] + [state.negative for state in guided]
-    latents = torch.stack([state.latents for state in (*states, *guided)])
-    tau = torch.tensor([state.tau for state in (*states, *guided)], device=latents.device)
-    velocities = denoiser.predict(branches, latents, tau)
-    negatives = iter(velocities[len(states) :])
-    return [
-        (velocity, None if state.negative is None else next(negatives))
-        for state, velocity in zip(states, velocities, strict=False)
+    branches = [
+        (state.positive,) if state.negative is None else (state.positive, state.negative)
+        for state in states
     ]
+    latents = torch.stack([state.latents for state in states])
+    tau = torch.tensor([state.tau for state in states])
+    velocities = denoiser.predict(branches, latents, tau)
+    return [(x[0], x[1] if len(x) == 2 else None) for x in velocities]
 
 
 def combine_branches(positive: Tensor, negative: Tensor | None, guidance: float) -> Tensor:

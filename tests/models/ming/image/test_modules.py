@@ -81,8 +81,10 @@ def test_one_evaluation_of_the_transformer(modules: ImageModules, name: str) -> 
     for index in range(count):
         reference = case.tensors.get(f"ref_{index}")
         branch = model.prepare(case[f"cap_{index}"], None if reference is None else reference[:, 0])
-        out = model.predict([branch], case[f"x_{index}"][None, :, 0], case["t"][index : index + 1])
-        case.check(f"out_{index}", out[0][:, None])
+        out = model.predict(
+            [[branch]], case[f"x_{index}"][None, :, 0], case["t"][index : index + 1]
+        )
+        case.check(f"out_{index}", out[0][0][:, None])
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4, 10, 28, 30])

@@ -1,0 +1,1 @@
+"""How fast images are drawn at the released model's shapes, and what FP8 changes in them."""

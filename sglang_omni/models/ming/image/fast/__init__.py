@@ -1,0 +1,1 @@
+"""A fast evaluation of the diffusion transformer; diffusers' class is its plain reference."""
