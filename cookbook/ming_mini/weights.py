@@ -11,16 +11,23 @@ from torch import Tensor, nn
 PIECE_BYTES = 15 * 2**20
 
 
-def save_pieces(tensors: Mapping[str, Tensor], folder: Path, name: str) -> list[Path]:
-    """Write `folder/name-1.safetensors`, `-2` and so on, each at most 15 MiB or one tensor."""
+def save_pieces(
+    tensors: Mapping[str, Tensor], folder: Path, name: str, piece_bytes: int = PIECE_BYTES
+) -> list[Path]:
+    """Write `folder/name-1.safetensors`, `-2` and so on, of at most so many bytes or one tensor."""
     for old in folder.glob(f"{name}-*.safetensors"):
         old.unlink()
     paths = []
-    for number, names in enumerate(_pieces(tensors), 1):
+    for number, names in enumerate(_pieces(tensors, piece_bytes), 1):
         path = folder / f"{name}-{number}.safetensors"
         save_file({key: tensors[key].detach().cpu().contiguous() for key in names}, path)
         paths.append(path)
     return paths
+
+
+def load_weights(place: Path, name: str) -> dict[str, Tensor]:
+    """Return the tensors of a file, or those of the pieces `name` in a folder."""
+    return load_file(place) if place.is_file() else load_pieces(place, name)
 
 
 def load_pieces(folder: Path, name: str) -> dict[str, Tensor]:
@@ -31,11 +38,11 @@ def load_pieces(folder: Path, name: str) -> dict[str, Tensor]:
     return {key: tensor for path in paths for key, tensor in load_file(path).items()}
 
 
-def _pieces(tensors: Mapping[str, Tensor]) -> list[list[str]]:
+def _pieces(tensors: Mapping[str, Tensor], piece_bytes: int) -> list[list[str]]:
     pieces: list[list[str]] = [[]]
     size = 0
     for name, tensor in tensors.items():
-        if pieces[-1] and size + tensor.nbytes > PIECE_BYTES:
+        if pieces[-1] and size + tensor.nbytes > piece_bytes:
             pieces.append([])
             size = 0
         pieces[-1].append(name)
