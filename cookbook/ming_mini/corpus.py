@@ -83,8 +83,13 @@ def _write(path: Path, chunk: Chunk) -> None:
     """Write a chunk and then rename it, so that a visible chunk is complete."""
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
-        arrays = {"samples": chunk.samples, "offsets": chunk.offsets, "speakers": chunk.speakers}
-        np.savez(file, **arrays, texts=np.array(chunk.texts))
+        np.savez(
+            file,
+            samples=chunk.samples,
+            offsets=chunk.offsets,
+            speakers=chunk.speakers,
+            texts=np.array(chunk.texts),
+        )
     partial.rename(path)
 
 

@@ -21,7 +21,6 @@ PATCH = 4
 MIN_PATCHES = 5
 """The stop rule fires only past step 3."""
 PROMPT_SECONDS = (1.0, 4.5)
-NO_INSTRUCTION = np.empty(0, dtype=np.int64)
 ENCODE_SAMPLES = 300 * RATE
 """Padded samples that are encoded at once."""
 
@@ -39,7 +38,7 @@ class Utterance:
     patches: int
     tokens: np.ndarray
     seconds: float
-    instruction: np.ndarray = NO_INSTRUCTION
+    instruction: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass

@@ -49,9 +49,21 @@ def analyse(samples: np.ndarray, rate: int) -> Analysis:
     import pyworld
 
     wave = samples.astype(np.float64)
-    rough, times = pyworld.dio(wave, rate, frame_period=1e3 * FRAME_SECONDS)
-    pitch = pyworld.stonemask(wave, rough, times, rate)
+    pitch, times = _find_pitch(wave, rate)
     return Analysis(pyworld.cheaptrick(wave, pitch, times, rate), pitch, rate)
+
+
+def find_pitch(samples: np.ndarray, rate: int) -> np.ndarray:
+    """Return the pitch in Hz of samples [n] every 5 ms; 0 where there is no voice."""
+    return _find_pitch(samples.astype(np.float64), rate)[0]
+
+
+def _find_pitch(wave: np.ndarray, rate: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pitch and the times of its frames in seconds."""
+    import pyworld
+
+    rough, times = pyworld.dio(wave, rate, frame_period=1e3 * FRAME_SECONDS)
+    return pyworld.stonemask(wave, rough, times, rate), times
 
 
 def phase(hertz: np.ndarray) -> np.ndarray:

@@ -5,11 +5,10 @@ turns both into the JSON caption of the released model (`sglang_omni.models.ming
 and the talker sees exactly that.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from cookbook.ming_mini.sentences import HELD_OUT_SHARE, Split
+from cookbook.ming_mini.sentences import Split
 from cookbook.ming_mini_2.voices.manner import Manner, manner_to_json
 from sglang_omni.models.ming.speech.caption import Caption, render_caption
 
@@ -32,11 +31,15 @@ ADVERBS: Mapping[tuple[str, str], Sequence[str]] = {
     ("style", "monotone"): ("in a monotone", "without melody", "like a robot", "flatly"),
     ("style", "lively"): ("in a lively way", "with a lot of melody", "expressively", "vividly"),
 }
-FRAMES = (
-    "{}", "{}, please", "speak {}", "please speak {}", "say it {}", "talk {}", "read it {}",
-    "say this {}", "please read this {}", "could you speak {}?", "i want you to speak {}",
-    "you speak {}", "the speaker talks {}", "speak {} please", "now speak {}",
-)  # fmt: skip
+FRAMES: Mapping[Split, Sequence[str]] = {
+    "train": (
+        "{}", "{}, please", "speak {}", "please speak {}", "say it {}", "talk {}", "read it {}",
+        "say this {}", "please read this {}", "could you speak {}?", "i want you to speak {}",
+        "you speak {}", "the speaker talks {}",
+    ),
+    "held_out": ("now speak {}", "please say that {}", "can you talk {}?", "speak to me {}"),
+}  # fmt: skip
+"""Free texts by split: the evaluation asks in sentences that no training has."""
 JOINTS = (" and ", ", ")
 # What the field `style` may hold besides a free text.
 STYLE_NAMES: Mapping[str, Sequence[str]] = {
@@ -72,20 +75,11 @@ def draw_caption(manner: Manner, rng: Random) -> Caption:
 
 
 def draw_free_text(manner: Manner, rng: Random, split: Split) -> str:
-    """Return a manner as a free text of one split; its words decide which."""
+    """Return a manner as a free text of one split."""
     values = list(manner_to_json(manner).items())
-    while True:
-        rng.shuffle(values)
-        asked = rng.choice(JOINTS).join(rng.choice(ADVERBS[value]) for value in values)
-        text = rng.choice(FRAMES).format(asked)
-        if split_of_instruction(text) == split:
-            return _vary_form(text, rng)
-
-
-def split_of_instruction(text: str) -> Split:
-    """Return the split of a free text, whatever its case and full stop."""
-    digest = hashlib.sha256(text.lower().rstrip(".").encode()).digest()
-    return "held_out" if digest[0] % HELD_OUT_SHARE == 0 else "train"
+    rng.shuffle(values)
+    asked = rng.choice(JOINTS).join(rng.choice(ADVERBS[value]) for value in values)
+    return _vary_form(rng.choice(FRAMES[split]).format(asked), rng)
 
 
 def _vary_form(text: str, rng: Random) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from random import Random
 from typing import Literal, get_args
 
-from cookbook.ming_mini_2.voices.melody import MelodyChange
+from cookbook.ming_mini_2.voices.melody import SAME_MELODY, MelodyChange
 
 Speed = Literal["slow", "medium", "fast"]
 Level = Literal["low", "medium", "high"]
@@ -45,7 +45,7 @@ class Controls:
     """What a manner changes: factor of the speed, melody, factor of the loudness, voicing."""
 
     pace: float = 1.0
-    melody: MelodyChange = MelodyChange()
+    melody: MelodyChange = SAME_MELODY
     gain: float = 1.0
     is_voiced: bool = True
 

@@ -24,6 +24,9 @@ class MelodyChange:
     range: float = 1.0
 
 
+SAME_MELODY = MelodyChange()
+
+
 def fill_unvoiced(pitch: np.ndarray) -> np.ndarray:
     """Return the pitch [frames] with unvoiced frames interpolated on the logarithmic scale.
 

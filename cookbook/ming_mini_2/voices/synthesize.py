@@ -20,8 +20,13 @@ from cookbook.ming_mini.synthesize import (
 )
 from cookbook.ming_mini.vocoder import RATE, Analysis, Excitation, analyse, clip_length
 from cookbook.ming_mini.vocoder import render_pulses as render
-from cookbook.ming_mini_2.voices.manner import NEUTRAL, Controls, Manner, controls_of
-from cookbook.ming_mini_2.voices.melody import MelodyChange, change_melody, fill_unvoiced
+from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner, controls_of
+from cookbook.ming_mini_2.voices.melody import (
+    SAME_MELODY,
+    MelodyChange,
+    change_melody,
+    fill_unvoiced,
+)
 from cookbook.ming_mini_2.voices.pulses import LATENT, free_pulses, locked_pulses
 from cookbook.ming_mini_2.voices.speakers import Source, VoiceSpeaker
 from cookbook.ming_mini_2.voices.teachers import kokoro, piper
@@ -75,10 +80,15 @@ def make_clips(job: SpeechJob, form: Form) -> list[VoiceClip]:
     speech, rate = speak(job.text, first.speaker.source, pace)
     if form == "natural":
         return [_natural_clip(job.text, take, speech, rate) for take in job.takes]
-    analysis = analyse(soxr.resample(speech, rate, ANALYSIS_RATE), ANALYSIS_RATE)
+    analysis = analyse_speech(speech, rate)
     return [
         VoiceClip(job.text, take, to_int16(make_take(analysis, take, form))) for take in job.takes
     ]
+
+
+def analyse_speech(speech: np.ndarray, rate: float) -> Analysis:
+    """Return the analysis of samples [n] at a rate in Hz."""
+    return analyse(soxr.resample(speech, rate, ANALYSIS_RATE), ANALYSIS_RATE)
 
 
 def speak(text: str, source: Source, pace: float = 1.0) -> tuple[np.ndarray, float]:
@@ -114,16 +124,14 @@ def make_take(analysis: Analysis, take: Take, form: Form) -> np.ndarray:
     """Return the clip of a take, float32 [n] at 44.1 kHz; n is a multiple of a latent."""
     controls, speaker = controls_of(take.manner), take.speaker
     change = replace(controls.melody, semitones=controls.melody.semitones + speaker.semitones)
-    varied = vary(analysis, change, speaker.size, controls)
+    varied = vary(analysis, change, speaker.size, controls.is_voiced)
     return finish_clip(resynthesise(varied, form), LOUDNESS * controls.gain, PAD)
 
 
-def vary(
-    analysis: Analysis, change: MelodyChange, size: float, controls: Controls = Controls()
-) -> Analysis:
+def vary(analysis: Analysis, change: MelodyChange, size: float, is_voiced: bool = True) -> Analysis:
     """Return an analysis with another melody, and formants at `size` times their frequency."""
     pitch = change_melody(analysis.pitch, change)
-    if not controls.is_voiced:
+    if not is_voiced:
         pitch = np.zeros_like(pitch)
     return replace(analysis, envelope=scale_formants(analysis.envelope, size), pitch=pitch)
 
@@ -152,7 +160,7 @@ def resynthesise(analysis: Analysis, form: Form) -> np.ndarray:
 def _natural_clip(text: str, take: Take, speech: np.ndarray, rate: float) -> VoiceClip:
     """Return the teacher's own speech as a clip. Raises `ValueError` for any other take."""
     controls, speaker = controls_of(take.manner), take.speaker
-    if (speaker.semitones, speaker.size) != (0.0, 1.0) or controls.melody != MelodyChange():
+    if (speaker.semitones, speaker.size) != (0.0, 1.0) or controls.melody != SAME_MELODY:
         raise ValueError("the teacher's own speech cannot be changed")
     wave = soxr.resample(speech, rate, RATE).astype(np.float32)
     wave = np.pad(wave, (0, -len(wave) % LATENT))

@@ -2,8 +2,8 @@
 
 A voice is a table of styles, one for every length of text, and means of tables are voices too.
 The packages carry Japanese voices; the model is multilingual and they speak English from English
-phonemes. Of five sentences Whisper tiny.en misheard no more with espeak-ng's spelling than with that
-of the model's own front end, so espeak-ng's is passed on as it is.
+phonemes. espeak-ng's spelling is passed on as it is: of five sentences in each table Whisper
+tiny.en misheard no more with it than with that of the model's own front end.
 """
 
 import json
