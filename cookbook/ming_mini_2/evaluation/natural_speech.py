@@ -21,10 +21,10 @@ import httpx
 import numpy as np
 
 from cookbook.ming_mini.evaluation.served_speech import ServedSpeaker, measure_clarity
+from cookbook.ming_mini.evaluation.speech import REFERENCE_TEXT
 from cookbook.ming_mini_2.evaluation.instructions import ask_in_turn, measure_instructions
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
 from cookbook.ming_mini_2.evaluation.similarity import (
-    REFERENCE_TEXT,
     clone_all,
     measure_similarity,
     open_embedder,
