@@ -5,6 +5,7 @@ sentence each: 4 to 12 words, no digits and no abbreviations, so that there is o
 """
 
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from random import Random
 
@@ -26,10 +27,19 @@ def sample_sentences(count: int, seed: int) -> list[str]:
         ModuleNotFoundError: The package `chatterbot-corpus` is not installed.
         ValueError: There are fewer than `count` sentences.
     """
-    available = sorted({text for topic in TOPICS for text in _sentences(topic)})
+    available = available_sentences()
     if count > len(available):
         raise ValueError(f"there are {len(available)} sentences, not {count}")
     return Random(seed).sample(available, count)
+
+
+def available_sentences(topics: Sequence[str] = TOPICS) -> list[str]:
+    """Return every sentence of these topics, sorted.
+
+    Raises:
+        ModuleNotFoundError: The package `chatterbot-corpus` is not installed.
+    """
+    return sorted({text for topic in topics for text in _sentences(topic)})
 
 
 def _sentences(topic: str) -> list[str]:

@@ -36,11 +36,18 @@ PROMPT_ROWS, ROWS_A_PATCH = 112, 7
 
 @dataclass(frozen=True)
 class Frame:
-    """The fixed ids around the texts of a prompt, and the id of a patch's row."""
+    """The fixed ids around the texts of a prompt, the id that ends a part, and a patch's row's."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
     patch: int
+    end: int
+
+    def after_text(self, instruction: np.ndarray) -> tuple[int, ...]:
+        """Return the ids after the text: an instruction comes between `assistant` and audio."""
+        if len(instruction) == 0:
+            return self.after
+        return (*self.after[:-1], *instruction.tolist(), self.end, self.after[-1])
 
 
 def prompt_frame(tokenizer: PromptTokenizer) -> Frame:
@@ -49,8 +56,8 @@ def prompt_frame(tokenizer: PromptTokenizer) -> Frame:
         tuple(token for piece in pieces for token in tokenizer.encode(piece))
         for pieces in ((SYSTEM, USER, SPEECH_TASK, TEXT_INPUT), (IM_END + "\n", ASSISTANT, AUDIO))
     )
-    (patch,) = tokenizer.encode(AUDIO_PATCH)
-    return Frame(before, after, patch)
+    (patch,), (end,) = tokenizer.encode(AUDIO_PATCH), tokenizer.encode(IM_END)
+    return Frame(before, after, patch, end)
 
 
 @dataclass(frozen=True)
@@ -114,20 +121,22 @@ class Row:
 def row(frame: Frame, said: Utterance, prompt: Utterance | None, in_text: bool) -> Row:
     """Build the row of one utterance, with or without a voice prompt.
 
-    Without `in_text` the prompt is only part of the history.
+    Without `in_text` the prompt is only part of the history, as it always is under an instruction.
     """
+    in_text = in_text and len(said.instruction) == 0
     numbers = np.empty(0, dtype=np.int64) if prompt is None else _numbers(prompt)
     shown = numbers if in_text else numbers[:0]
     asked = prompt.tokens if prompt is not None and in_text else said.tokens[:0]
     text = len(frame.before) + len(asked)
-    audio_row = text + len(said.tokens) + len(frame.after)
+    after = frame.after_text(said.instruction)
+    audio_row = text + len(said.tokens) + len(after)
     target = _numbers(said)
     voiced = np.full(len(shown) + len(target) - 1, frame.patch)
     history = np.zeros(HISTORY, dtype=np.int64)
     recent = numbers[-HISTORY:]
     history[HISTORY - len(recent) :] = recent
     return Row(
-        ids=np.concatenate((frame.before, asked, said.tokens, frame.after, voiced)),
+        ids=np.concatenate((frame.before, asked, said.tokens, after, voiced)),
         audio=np.concatenate((shown, target[:-1])),
         audio_row=audio_row,
         history=history,

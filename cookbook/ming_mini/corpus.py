@@ -26,12 +26,17 @@ PRESET_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Chunk:
-    """Clips in a row: `samples` int16 [n]; clip i is samples[offsets[i] : offsets[i + 1]]."""
+    """Clips in a row: `samples` int16 [n]; clip i is samples[offsets[i] : offsets[i + 1]].
+
+    `instructions` has the rendered instruction of every clip, "" for none; it is empty where no
+    clip has one.
+    """
 
     samples: np.ndarray
     offsets: np.ndarray
     speakers: np.ndarray
     texts: tuple[str, ...]
+    instructions: tuple[str, ...] = ()
 
     def clip(self, index: int) -> np.ndarray:
         """Return the samples of one clip."""
@@ -78,7 +83,13 @@ def _write(path: Path, chunk: Chunk) -> None:
     """Write a chunk and then rename it, so that a visible chunk is complete."""
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
-        np.savez(file, **vars(chunk))
+        np.savez(
+            file,
+            samples=chunk.samples,
+            offsets=chunk.offsets,
+            speakers=chunk.speakers,
+            texts=np.array(chunk.texts),
+        )
     partial.rename(path)
 
 
@@ -92,9 +103,13 @@ class CorpusFolder:
         """Return new chunks, a few at a time."""
         for path in sorted(set(self._folder.glob("chunk-*.npz")) - self._seen)[:most]:
             self._seen.add(path)
-            with np.load(path) as data:
-                texts = tuple(data["texts"].tolist())
-                yield Chunk(data["samples"], data["offsets"], data["speakers"], texts)
+            yield self.read_chunk(path)
+
+    def read_chunk(self, path: Path) -> Chunk:
+        """Read one chunk."""
+        with np.load(path) as data:
+            texts = tuple(data["texts"].tolist())
+            return Chunk(data["samples"], data["offsets"], data["speakers"], texts)
 
     def wait(self, deadline_seconds: float) -> Iterator[Chunk]:
         """Wait for the first chunks and return them. Raises `TimeoutError`."""

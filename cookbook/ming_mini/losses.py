@@ -110,8 +110,8 @@ class FrameLoss(nn.Module):
         return level, (weight * error).sum() / weight.sum().clamp_min(1e-6)
 
 
-def phase_band(progress: float) -> int:
-    """Return the number of bins (12.5 Hz each) in the phase loss.
+def phase_band(progress: float, size: int = 3528) -> int:
+    """Return the number of bins in the phase loss, for spectra of `size` samples at 44.1 kHz.
 
     It grows from 300 Hz at first to 5 kHz at the end. The phases of all harmonics follow from the
     times of the voice's pulses. High harmonics determine them most exactly, but only near the
@@ -119,7 +119,7 @@ def phase_band(progress: float) -> int:
     learned in 1900 steps; from below, one voice in 700. The band grows in a few steps, because each
     is another CUDA graph.
     """
-    lowest, highest, strides = 24, 400, 12
+    lowest, highest, strides = 300 * size / 44_100, 5000 * size / 44_100, 12
     share = round(strides * min(1.0, 1.2 * progress)) / strides
     return round(lowest * (highest / lowest) ** share)
 

@@ -9,13 +9,14 @@ capabilities and the checksums of all files.
 
 import argparse
 import wave
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
 from cookbook.ming_mini.capabilities import ABILITIES
-from cookbook.ming_mini.layout import configurations, write_layout
+from cookbook.ming_mini.layout import MINI, SpeechLayout, configurations, write_layout
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.synthesize import synthesize, to_int16
 from cookbook.ming_mini.train_talker import TALKER
@@ -44,15 +45,20 @@ PROMPTS = {
 def pack(weights: Path, checkpoint: Path) -> int:
     """Write `checkpoint/talker` from trained weights. Returns the bytes of its files."""
     folder = checkpoint / "talker"
-    write_layout(folder)
-    talker_config, _ = configurations()
-    talker = load_pieces(weights, TALKER) | rotary_buffers(talker_config)
-    write_tensors(folder / WEIGHTS_FILE, talker)
-    write_tensors(folder / "vae" / WEIGHTS_FILE, load_pieces(weights, VAE))
+    write_talker(weights, folder)
     write_voices(folder)
     write_json(checkpoint / capabilities.FILE, ABILITIES)
     write_checksums(checkpoint)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def write_talker(weights: Path, talker: Path, layout: SpeechLayout = MINI) -> None:
+    """Write the folder `talker` but its voices."""
+    write_layout(talker, layout)
+    config, _ = configurations(layout)
+    tensors = load_pieces(weights, TALKER) | rotary_buffers(config)
+    write_tensors(talker / WEIGHTS_FILE, tensors)
+    write_tensors(talker / "vae" / WEIGHTS_FILE, load_pieces(weights, VAE))
 
 
 def rotary_buffers(config: TalkerConfig) -> dict[str, Tensor]:
@@ -66,12 +72,20 @@ def rotary_buffers(config: TalkerConfig) -> dict[str, Tensor]:
 
 def write_voices(talker: Path) -> None:
     """Record a self-introduction of every preset speaker, and list the recordings."""
-    speakers, manifest = {speaker.name: speaker for speaker in PRESETS}, {}
-    for name, text in PROMPTS.items():
+    speakers = {speaker.name: speaker for speaker in PRESETS}
+    write_recordings(talker, PROMPTS, lambda name, text: recording(text, speakers[name]))
+
+
+def write_recordings(
+    talker: Path, prompts: Mapping[str, str], record: Callable[[str, str], np.ndarray]
+) -> None:
+    """Write what `record` makes (name, text) of every prompt, and list the recordings."""
+    manifest = {}
+    for name, text in prompts.items():
         place = f"data/voices/{name}.wav"
         path = talker / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_wav(path, recording(text, speakers[name]))
+        write_wav(path, record(name, text))
         manifest[name] = {"prompt_text": text, "prompt_wav_path": place}
     write_json(talker / MANIFEST, manifest)
 

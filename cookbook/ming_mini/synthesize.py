@@ -53,31 +53,31 @@ def synthesize(text: str, speaker: Speaker) -> np.ndarray:
     """
     speech = synthesize_natural(text, speaker)[PAD:-PAD]
     analysis = analyse(soxr.resample(speech, RATE, ANALYSIS_RATE), ANALYSIS_RATE)
-    return _finish(resynthesise(analysis, speaker.tone))
+    return finish_clip(resynthesise(analysis, speaker.tone))
 
 
 def synthesize_natural(text: str, speaker: Speaker) -> np.ndarray:
     """Return the speech of `text` with the synthesizer's own melody, in the same form."""
-    samples, rate = _run(text, speaker)
+    samples, rate = run_synthesizer(text, speaker)
     played = rate * speaker.size
     return normalise_clip(soxr.resample(samples, played, RATE).astype(np.float32))
 
 
 def normalise_clip(samples: np.ndarray) -> np.ndarray:
     """Trim and pad samples [n], fade the ends and set the loudness; float32."""
-    return _finish(trim(samples))
+    return finish_clip(trim(samples))
 
 
-def _finish(speech: np.ndarray) -> np.ndarray:
-    """Turn speech [n] without silence around it into a clip."""
+def finish_clip(speech: np.ndarray, loudness: float = LOUDNESS, pad: int = PAD) -> np.ndarray:
+    """Turn speech [n] without silence around it into a clip, with `pad` samples on both sides."""
     level = np.sqrt(np.mean(np.square(speech))) if len(speech) else 0.0
     if len(speech) < RATE // 20 or level < 1e-5:
         raise SynthesisError("the synthesizer said nothing")
-    speech = speech * min(LOUDNESS / level, PEAK / np.abs(speech).max())
+    speech = speech * min(loudness / level, PEAK / np.abs(speech).max())
     ramp = np.linspace(0.0, 1.0, FADE, dtype=np.float32)
     speech[:FADE] *= ramp
     speech[-FADE:] *= ramp[::-1]
-    return np.pad(speech, PAD)
+    return np.pad(speech, pad)
 
 
 def trim(samples: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def to_int16(samples: np.ndarray) -> np.ndarray:
     return np.round(np.clip(samples, -1, 1) * 32767).astype(np.int16)
 
 
-def _run(text: str, speaker: Speaker) -> tuple[np.ndarray, int]:
+def run_synthesizer(text: str, speaker: Speaker) -> tuple[np.ndarray, int]:
     """Return the synthesizer's own samples [n] in [-1, 1], and their rate in Hz."""
     with tempfile.NamedTemporaryFile(suffix=".wav", dir=_scratch()) as file:
         command = _command(text, speaker, file.name)

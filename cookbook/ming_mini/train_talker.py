@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
@@ -43,7 +42,14 @@ from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
 from cookbook.ming_mini.talker_init import new_talker
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library, PatchStore
-from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
+from cookbook.ming_mini.weights import (
+    PIECE_BYTES,
+    Average,
+    load_state,
+    load_weights,
+    save_pieces,
+    save_state,
+)
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 from sglang_omni.models.ming.speech.vae import AudioVAE
@@ -58,7 +64,10 @@ RATE = Rate(1.5e-3, 5e-5, 300)
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of the talker's training; a step has `patches` patches in all its utterances."""
+    """The settings of the talker's training; a step has `patches` patches in all its utterances.
+
+    The averaged weights are written in pieces of at most `split_bytes`.
+    """
 
     patches: int = 2048
     rate: Rate = RATE
@@ -69,6 +78,7 @@ class Settings:
     record: bool = True
     seed: int = 0
     hours: float = 40.0
+    split_bytes: int = PIECE_BYTES
 
 
 class Trainer:
@@ -84,13 +94,13 @@ class Trainer:
     ) -> None:
         """Build the talker.
 
-        With `packed`, the file of a trained talker, training starts from it.
+        With `packed`, the file or the folder of a trained talker, training starts from it.
         """
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
         if packed is not None:
             # The file also has the rotary tables, which the modules compute.
-            stored = load_file(packed)
+            stored = load_weights(packed, TALKER)
             self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
         self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
         self.velocity: Callable[..., Tensor] = self.talker.cfm.model
@@ -118,7 +128,7 @@ class Trainer:
         """Write the averaged weights, and the state of a run that took `spent` seconds so far."""
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         save_state({**parts, "step": self.step, "spent": spent}, folder, TALKER)
-        save_pieces(self.average.tensors, folder, TALKER)
+        save_pieces(self.average.tensors, folder, TALKER, self.settings.split_bytes)
 
     def _parts(self) -> dict[str, Any]:
         """Return everything that has a state."""
@@ -167,7 +177,7 @@ class Trainer:
 def trained_vae(config: VAEConfig, place: Path, device: torch.device) -> AudioVAE:
     """Load the VAE from the folder of a training run, or from a packed file; frozen."""
     vae = AudioVAE(config, encoder_layers=None)
-    vae.load_state_dict(load_file(place) if place.is_file() else load_pieces(place, VAE))
+    vae.load_state_dict(load_weights(place, VAE))
     return vae.to(device).eval().requires_grad_(False)
 
 
@@ -181,14 +191,22 @@ def mini_tokenizer() -> PromptTokenizer:
 def add_chunks(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Chunk]) -> None:
     """Encode chunks one by one."""
     for chunk in chunks:
-        library.add([chunk], [tokenizer.encode(text) for text in chunk.texts])
+        library.add(
+            [chunk],
+            [tokenizer.encode(text) for text in chunk.texts],
+            [tokenizer.encode(text) for text in chunk.instructions],
+        )
 
 
 def run(
-    trainer: Trainer, library: Library, corpus: CorpusFolder, output: Path, clock: RunClock
+    trainer: Trainer,
+    library: Library,
+    corpus: CorpusFolder,
+    output: Path,
+    clock: RunClock,
+    tokenizer: PromptTokenizer,
 ) -> None:
     """Train until the time is over; prints every five seconds, saves every minute."""
-    tokenizer = mini_tokenizer()
     add_chunks(library, tokenizer, corpus.wait(120))
     settings = trainer.settings
     batches = Prefetch(
@@ -211,28 +229,42 @@ def run(
     trainer.save(output, clock.spent)
 
 
-def parse_arguments() -> tuple[argparse.Namespace, Settings]:
+def parse_arguments(
+    description: str | None = __doc__, defaults: Settings = Settings()
+) -> tuple[argparse.Namespace, Settings]:
     """Parse the command line. Returns the arguments and the settings."""
-    parser = run_parser(__doc__, Settings(), Settings().rate.peak)
+    parser = run_parser(description, defaults, defaults.rate.peak)
     parser.add_argument("--vae", type=Path, required=True)
-    parser.add_argument("--start", type=Path, help="model.safetensors of a packed talker")
+    parser.add_argument("--start", type=Path, help="file or folder of a trained talker")
     args = parser.parse_args()
     rate = Rate(args.peak, args.peak / 30, 300)
-    return args, replace(Settings(), rate=rate, **settings_from_args(args, Settings()))
+    return args, replace(defaults, rate=rate, **settings_from_args(args, defaults))
 
 
-def main() -> None:
-    """Train, or continue to train."""
-    args, settings = parse_arguments()
+def train(
+    args: argparse.Namespace,
+    settings: Settings,
+    configs: tuple[TalkerConfig, VAEConfig],
+    corpus: CorpusFolder,
+    tokenizer: PromptTokenizer,
+) -> Trainer:
+    """Train, or continue to train, as the command line says."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.device(args.device)
-    config, vae_config = configurations()
+    config, vae_config = configs
     vae = trained_vae(vae_config, args.vae, device)
     library = Library(vae, int(settings.hours * PATCHES_AN_HOUR), device)
     trainer = Trainer(config, settings, library.store, device, args.start)
     clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
-    run(trainer, library, CorpusFolder(args.corpus), args.output, clock)
+    run(trainer, library, corpus, args.output, clock, tokenizer)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
+    return trainer
+
+
+def main() -> None:
+    """Train Ming-mini's talker."""
+    args, settings = parse_arguments()
+    train(args, settings, configurations(), CorpusFolder(args.corpus), mini_tokenizer())
 
 
 if __name__ == "__main__":

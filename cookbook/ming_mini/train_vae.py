@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 from torch import Tensor
 
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
@@ -35,7 +34,14 @@ from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
 from cookbook.ming_mini.vae_init import new_vae
 from cookbook.ming_mini.vocoder import HOP, RATE
-from cookbook.ming_mini.weights import Average, load_state, save_pieces, save_state
+from cookbook.ming_mini.weights import (
+    PIECE_BYTES,
+    Average,
+    load_state,
+    load_weights,
+    save_pieces,
+    save_state,
+)
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.vae import MAX_MAGNITUDE, Posterior
 
@@ -48,7 +54,8 @@ class Settings:
     """The settings of the VAE's training.
 
     `crop` is in latents of 80 ms, `budget` in nats per latent. `adversarial_from` is the share of
-    the run after which the discriminators take part.
+    the run after which the discriminators take part. The averaged weights are written in pieces of
+    at most `split_bytes`.
     """
 
     batch: int = 32
@@ -66,6 +73,7 @@ class Settings:
     record: bool = True
     seed: int = 0
     hours: float = 6.0
+    split_bytes: int = PIECE_BYTES
 
 
 Stage = tuple[int, bool]
@@ -75,7 +83,9 @@ Stage = tuple[int, bool]
 class SpeechBuffer:
     """Speech on the device as one row of int16, from which random crops are cut."""
 
-    def __init__(self, hours: float, device: torch.device) -> None:
+    def __init__(self, hours: float, device: torch.device, align: int = HOP) -> None:
+        """Make room for hours of speech; crops start at multiples of `align` samples."""
+        self._align = align
         self._samples = torch.zeros(int(hours * 3600 * RATE), dtype=torch.int16, device=device)
         self.length = 0
 
@@ -93,8 +103,8 @@ class SpeechBuffer:
         There are `count` crops of `samples` samples. They start at a frame, like clips, so that the
         pulses of steady speech keep their positions.
         """
-        frames = (self.length - samples) // HOP
-        return HOP * torch.randint(frames, (count, 1), generator=generator)
+        frames = (self.length - samples) // self._align
+        return self._align * torch.randint(frames, (count, 1), generator=generator)
 
     def crops(self, places: Tensor, samples: int) -> Tensor:
         """Return float crops [count, samples] in [-1, 1] from places [count, 1] on the device."""
@@ -124,13 +134,20 @@ class Trainer:
         tape: SpeechBuffer,
         device: torch.device,
         packed: Path | None = None,
+        start: Path | None = None,
     ) -> None:
-        """Build the VAE. With `packed`, the file of a trained VAE, only its decoder is trained."""
+        """Build the VAE.
+
+        With `packed`, the file or the folder of a trained VAE, only its decoder is trained; with
+        `start`, training starts from the whole of it.
+        """
         self.settings, self.device, self._tape = settings, device, tape
         self.vae = new_vae(config, settings.seed).to(device)
-        self._knows_phases = packed is not None
+        trained = packed or start
+        self._knows_phases = trained is not None
+        if trained is not None:
+            self.vae.load_state_dict(load_weights(trained, VAE))
         if packed is not None:
-            self.vae.load_state_dict(load_file(packed))
             self.vae.encoder.requires_grad_(False)
         self.judges = Discriminators(channels=settings.channels).to(device)
         self.spectral = SpectralLoss().to(device)
@@ -160,7 +177,7 @@ class Trainer:
         """Write the averaged VAE, and the state of a run that took `spent` seconds so far."""
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         save_state({**parts, "step": self.step, "spent": spent}, folder, VAE)
-        save_pieces(self.average.tensors, folder, VAE)
+        save_pieces(self.average.tensors, folder, VAE, self.settings.split_bytes)
 
     def _parts(self) -> dict[str, Any]:
         """Return everything that has a state."""
@@ -180,7 +197,8 @@ class Trainer:
         ]
         draws = torch.rand(3, settings.batch, 1, generator=self.places)
         places = self._tape.places(settings.batch, self._samples, self.places)
-        band = phase_band(1.0 if self._knows_phases else progress)
+        size = self.vae.decoder.head.istft.size
+        band = phase_band(1.0 if self._knows_phases else progress, size)
         stage = band, progress >= settings.adversarial_from
         report = self._replay(stage, (torch.tensor(rates), draws, places))
         self.average.update()
@@ -280,26 +298,43 @@ def run(
     trainer.save(output, clock.spent)
 
 
-def parse_arguments() -> tuple[argparse.Namespace, Settings]:
+def parse_arguments(
+    description: str | None = __doc__, defaults: Settings = Settings()
+) -> tuple[argparse.Namespace, Settings]:
     """Parse the command line. Returns the arguments and the settings."""
-    parser = run_parser(__doc__, Settings(), Settings().rate.peak)
-    parser.add_argument("--decoder-of", type=Path, help="model.safetensors of a packed VAE")
+    parser = run_parser(description, defaults, defaults.rate.peak)
+    parser.add_argument("--decoder-of", type=Path, help="file or folder of a trained VAE")
+    parser.add_argument("--start", type=Path, help="the same, to train all of it further")
     args = parser.parse_args()
     rate = Rate(args.peak, args.peak / 20)
-    return args, replace(Settings(), rate=rate, **settings_from_args(args, Settings()))
+    return args, replace(defaults, rate=rate, **settings_from_args(args, defaults))
+
+
+def train(
+    args: argparse.Namespace,
+    settings: Settings,
+    config: VAEConfig,
+    corpus: CorpusFolder,
+    align: int = HOP,
+) -> Trainer:
+    """Train, or continue to train, as the command line says; crops start at multiples of `align`.
+
+    Returns the trainer.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    device = torch.device(args.device)
+    tape = SpeechBuffer(settings.hours, device, align)
+    trainer = Trainer(config, settings, tape, device, args.decoder_of, args.start)
+    clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
+    run(trainer, tape, corpus, args.output, clock)
+    print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
+    return trainer
 
 
 def main() -> None:
-    """Train, or continue to train."""
+    """Train Ming-mini's VAE."""
     args, settings = parse_arguments()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    _, config = configurations()
-    device = torch.device(args.device)
-    tape = SpeechBuffer(settings.hours, device)
-    trainer = Trainer(config, settings, tape, device, args.decoder_of)
-    clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
-    run(trainer, tape, CorpusFolder(args.corpus), args.output, clock)
-    print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
+    train(args, settings, configurations()[1], CorpusFolder(args.corpus))
 
 
 if __name__ == "__main__":

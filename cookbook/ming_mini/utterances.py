@@ -6,7 +6,7 @@ a voice prompt (with silence before it).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
@@ -30,6 +30,7 @@ class Utterance:
     """A stretch of the store: `first` patch, number of `patches`, and the text.
 
     `tokens` int [n] are the text's ids, `seconds` is the length of the clip without padding.
+    `instruction` int [n] are the ids of the instruction that it follows, if any.
     """
 
     speaker: int
@@ -37,6 +38,7 @@ class Utterance:
     patches: int
     tokens: np.ndarray
     seconds: float
+    instruction: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass
@@ -98,16 +100,26 @@ class Library:
         self.store = PatchStore(capacity, vae.config.decoder.latent_dim, device)
         self.tables = UtteranceTables()
 
-    def add(self, chunks: Iterable[Chunk], tokens: Sequence[Sequence[int]]) -> None:
+    def add(
+        self,
+        chunks: Iterable[Chunk],
+        tokens: Sequence[Sequence[int]],
+        instructions: Sequence[Sequence[int]] = (),
+    ) -> None:
         """Encode and add every clip of the chunks while there is room.
 
-        `tokens` has the ids of all texts, in their order.
+        `tokens` has the ids of all texts, in their order; `instructions` those of what the clips
+        follow, or nothing if none follows any. A clip that follows one is no voice prompt.
         """
         ids = iter(tokens)
+        captions = iter(instructions or [()] * len(tokens))
         for chunk in chunks:
-            self._add(chunk, [np.asarray(next(ids)) for _ in chunk.texts])
+            texts = [np.asarray(next(ids)) for _ in chunk.texts]
+            self._add(chunk, texts, [np.array(next(captions), np.int64) for _ in chunk.texts])
 
-    def _add(self, chunk: Chunk, tokens: Sequence[np.ndarray]) -> None:
+    def _add(
+        self, chunk: Chunk, tokens: Sequence[np.ndarray], captions: Sequence[np.ndarray]
+    ) -> None:
         lengths = np.diff(chunk.offsets)
         seconds = lengths / RATE
         needed = [int(-(-length // self._patch_samples)) for length in lengths]
@@ -115,9 +127,13 @@ class Library:
         speakers = chunk.speakers.tolist()
         for index, first in self._encode(chunk, range(len(said)), said, ahead=False):
             spoken = Utterance(speakers[index], first, said[index], tokens[index], seconds[index])
-            self.tables.add_utterance(spoken)
+            self.tables.add_utterance(replace(spoken, instruction=captions[index]))
         low, high = PROMPT_SECONDS
-        short = [index for index, length in enumerate(seconds) if low <= length <= high]
+        short = [
+            index
+            for index, length in enumerate(seconds)
+            if low <= length <= high and len(captions[index]) == 0
+        ]
         for index, first in self._encode(chunk, short, needed, ahead=True):
             spoken = Utterance(speakers[index], first, needed[index], tokens[index], seconds[index])
             self.tables.add_prompt(spoken)

@@ -49,9 +49,21 @@ def analyse(samples: np.ndarray, rate: int) -> Analysis:
     import pyworld
 
     wave = samples.astype(np.float64)
-    rough, times = pyworld.dio(wave, rate, frame_period=1e3 * FRAME_SECONDS)
-    pitch = pyworld.stonemask(wave, rough, times, rate)
+    pitch, times = _find_pitch(wave, rate)
     return Analysis(pyworld.cheaptrick(wave, pitch, times, rate), pitch, rate)
+
+
+def find_pitch(samples: np.ndarray, rate: int) -> np.ndarray:
+    """Return the pitch in Hz of samples [n] every 5 ms; 0 where there is no voice."""
+    return _find_pitch(samples.astype(np.float64), rate)[0]
+
+
+def _find_pitch(wave: np.ndarray, rate: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pitch and the times of its frames in seconds."""
+    import pyworld
+
+    rough, times = pyworld.dio(wave, rate, frame_period=1e3 * FRAME_SECONDS)
+    return pyworld.stonemask(wave, rough, times, rate), times
 
 
 def phase(hertz: np.ndarray) -> np.ndarray:
@@ -64,20 +76,72 @@ def resynthesise(speech: Analysis, pitch: float, seed: int = 0) -> np.ndarray:
 
     n is a multiple of the hop.
     """
+    pulses = np.arange(HOP / 2, clip_length(speech), RATE / pitch)
+    return render_pulses(speech, Pulses(pulses, np.sqrt(RATE / pitch)), seed=seed)
+
+
+@dataclass(frozen=True)
+class Pulses:
+    """The pulses of a voice: places in samples [n], and the gain of each, [n] or one for all."""
+
+    places: np.ndarray
+    gains: np.ndarray | float
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """How a voice is excited: nothing above `top_hz`, and which bins have noise in voiced frames.
+
+    The share of the pulses falls from 1 at the first of `noise_from_hz` to 0 at the second; None
+    gives the pulses everything.
+    """
+
+    top_hz: float = TOP_HZ
+    noise_from_hz: tuple[float, float] | None = None
+
+    def pulse_share(self, hertz: np.ndarray) -> np.ndarray | float:
+        """Return the share of power [bins] that pulses have in a voiced frame."""
+        if self.noise_from_hz is None:
+            return 1.0
+        low, high = self.noise_from_hz
+        return 1 - np.clip((hertz - low) / (high - low), 0, 1)
+
+
+def clip_length(speech: Analysis, multiple: int = HOP) -> int:
+    """Return the samples of resynthesised speech: its length up to a multiple of the hop."""
     length = len(speech.pitch) * FRAME_SECONDS * RATE
-    count = int(np.ceil(length / HOP)) * HOP
-    voiced, unvoiced = _gains(speech)
-    pulses = np.arange(HOP / 2, count, RATE / pitch)
+    return int(np.ceil(length / multiple)) * multiple
+
+
+def render_pulses(
+    speech: Analysis,
+    pulses: Pulses,
+    excitation: Excitation = Excitation(),
+    multiple: int = HOP,
+    seed: int = 0,
+) -> np.ndarray:
+    """Return speech of an analysis with these pulses: float32 [n] at 44.1 kHz.
+
+    n is a multiple of `multiple`. Frames without a voice are noise.
+    """
+    count = clip_length(speech, multiple)
+    voiced = _voiced_shares(speech)
     bursts = np.arange(0, count, BURST)
     hertz = np.arange(SIZE // 2 + 1) * RATE / SIZE
-    tones = _magnitudes(speech, voiced, pulses, hertz) * np.sqrt(RATE / pitch)
+    share, top = excitation.pulse_share(hertz), excitation.top_hz
+    tones = _magnitudes(speech, voiced, share, pulses.places, hertz, top)
+    tones *= np.reshape(pulses.gains, (-1, 1))
     # A pulse between two samples is one on a sample with a phase shift; few such places exist.
-    places, which = np.unique(pulses % 1, return_inverse=True)
+    places, which = np.unique(pulses.places % 1, return_inverse=True)
     turn = phase(hertz) - 2 * np.pi * hertz / RATE * places[:, None]
     noise = np.random.default_rng(seed).integers(SPECTRA, size=len(bursts))
-    hiss = _magnitudes(speech, unvoiced, bursts, hertz) * np.sqrt(BURST)
+    hiss = _magnitudes(speech, 1 - voiced, 1.0, bursts, hertz, top)
+    if excitation.noise_from_hz is not None:
+        breath = _magnitudes(speech, voiced, 1 - share, bursts, hertz, top)
+        hiss = np.sqrt(np.square(hiss) + np.square(breath))
+    hiss *= np.sqrt(BURST)
     out = np.zeros(count + 2 * SIZE)
-    _add(out, tones * np.exp(1j * turn)[which], pulses)
+    _add(out, tones * np.exp(1j * turn)[which], pulses.places)
     _add(out, hiss * _noise_spectra(len(hertz))[noise], bursts, np.hanning(2 * BURST + 1)[:-1])
     return out[SIZE : SIZE + count].astype(np.float32)
 
@@ -88,26 +152,34 @@ def _noise_spectra(bins: int) -> np.ndarray:
     return np.exp(1j * np.random.default_rng(0).uniform(-np.pi, np.pi, (SPECTRA, bins)))
 
 
-def _gains(speech: Analysis) -> tuple[np.ndarray, np.ndarray]:
-    """Return the gains of tone and noise in every frame.
+def _voiced_shares(speech: Analysis) -> np.ndarray:
+    """Return the share of power that is voiced in every frame.
 
-    A frame has one or the other; between them is a cross-fade of 10 ms.
+    A frame has tone or noise; between them is a cross-fade of 10 ms.
     """
-    voiced = np.convolve(speech.pitch > 0, np.ones(3) / 3, mode="same")
-    return np.sqrt(voiced), np.sqrt(1 - voiced)
+    return np.convolve(speech.pitch > 0, np.ones(3) / 3, mode="same")
 
 
 def _magnitudes(
-    speech: Analysis, gain: np.ndarray, at: np.ndarray, hertz: np.ndarray
+    speech: Analysis,
+    powers: np.ndarray,
+    share: np.ndarray | float,
+    at: np.ndarray,
+    hertz: np.ndarray,
+    top_hz: float,
 ) -> np.ndarray:
-    """Return magnitudes [len(at), bins] of the envelope, times the gain, at these samples."""
-    frame = np.minimum(np.round(at / RATE / FRAME_SECONDS).astype(int), len(gain) - 1)
+    """Return magnitudes [len(at), bins] of the envelope at these samples.
+
+    They are times the power of the frames, and the share of the bins.
+    """
+    frame = np.minimum(np.round(at / RATE / FRAME_SECONDS).astype(int), len(powers) - 1)
     place = hertz / (speech.rate / 2) * (speech.envelope.shape[1] - 1)
     low = np.minimum(place.astype(int), speech.envelope.shape[1] - 2)
-    share = np.clip(place - low, 0, 1)
+    above = np.clip(place - low, 0, 1)
     roots = np.sqrt(speech.envelope[frame])
-    found = roots[:, low] * (1 - share) + roots[:, low + 1] * share
-    return np.where(hertz < min(TOP_HZ, speech.rate / 2), found, 0) * gain[frame, None]
+    found = roots[:, low] * (1 - above) + roots[:, low + 1] * above
+    found = np.where(hertz < min(top_hz, speech.rate / 2), found, 0) * np.sqrt(share)
+    return found * np.sqrt(powers)[frame, None]
 
 
 def _add(

@@ -28,6 +28,11 @@ def save_pieces(
     return paths
 
 
+def load_weights(place: Path, name: str) -> dict[str, Tensor]:
+    """Return the tensors of a file, or those of the pieces `name` in a folder."""
+    return load_file(place) if place.is_file() else load_pieces(place, name)
+
+
 def load_pieces(folder: Path, name: str) -> dict[str, Tensor]:
     """Return the tensors of every piece. Raises `FileNotFoundError` if there is none."""
     paths = sorted(folder.glob(f"{name}-*.safetensors"))

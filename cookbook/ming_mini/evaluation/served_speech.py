@@ -9,7 +9,7 @@ are spoken one at a time and streamed.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import httpx
 import numpy as np
@@ -30,7 +30,17 @@ OWN, EVERYDAY = "speak", "speak everyday"
 ROWS = (*(f"{kind}, {one.name}" for kind in (OWN, EVERYDAY) for one in PRESETS), COMMANDS, SPEED)
 
 Transcribe = Callable[[np.ndarray], list[str]]
-Synthesize = Callable[[str, Speaker], np.ndarray]
+
+
+class NamedSpeaker(Protocol):
+    """A speaker of any recipe; the name is that of the served voice."""
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+
+
+S = TypeVar("S", bound=NamedSpeaker)
 
 
 @dataclass(frozen=True)
@@ -65,9 +75,15 @@ class ServedSpeaker:
         self._model = client.get("/v1/models").raise_for_status().json()["data"][0]["id"]
         self.spoken: list[ServedUtterance] = []
 
-    def say(self, text: str, voice: str, seed: int) -> np.ndarray:
-        """Return the samples of a text. Raises `httpx.HTTPStatusError` if the server rejects it."""
-        body = {"model": self._model, "input": text, "voice": voice, "seed": seed}
+    def say(self, text: str, voice: str | None, seed: int, **options: Any) -> np.ndarray:
+        """Return the samples of a text; `options` are more fields of the request.
+
+        Raises:
+            httpx.HTTPStatusError: The server rejects the request.
+        """
+        body = {"model": self._model, "input": text, "seed": seed, **options}
+        if voice is not None:
+            body["voice"] = voice
         body |= {"response_format": "wav", "stream_format": "audio"}
         started_at, first_s, data = time.monotonic(), 0.0, bytearray()
         with self._client.stream("POST", "/v1/audio/speech", json=body) as reply:
@@ -128,10 +144,10 @@ def _texts(kind: str, count: int, seed: int, lexicon: Lexicon) -> list[str]:
 def measure_clarity(
     speech: ServedSpeaker,
     texts: Sequence[str],
-    speaker: Speaker,
+    speaker: S,
     seed: int,
     hear: Transcribe,
-    source: Synthesize,
+    source: Callable[[str, S], np.ndarray],
 ) -> dict[str, Any]:
     """Return the word errors of one voice, those of its source, and the difference."""
     heard = []
@@ -154,7 +170,11 @@ def measure_clarity(
 
 
 def measure_commands(
-    speech: ServedSpeaker, texts: Sequence[str], seed: int, hear: Transcribe, source: Synthesize
+    speech: ServedSpeaker,
+    texts: Sequence[str],
+    seed: int,
+    hear: Transcribe,
+    source: Callable[[str, Speaker], np.ndarray],
 ) -> dict[str, Any]:
     """Return the share of commands that are transcribed without error, with voices in turn."""
     model = original = 0

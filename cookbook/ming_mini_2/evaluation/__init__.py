@@ -1,0 +1,1 @@
+"""Measurements of how a running server with the trained model speaks."""

@@ -1,0 +1,161 @@
+"""Measure how a running server speaks in the natural voices, and write JSON.
+
+    python -m cookbook.ming_mini_2.evaluation.natural_speech --url http://127.0.0.1:8000 --out FILE
+
+Everything goes through the server's own routes: word errors of Whisper tiny.en beyond the
+teacher's own, in everyday sentences that no training has; the variation of the pitch relative to
+the teacher's; whether instructions for speed and pitch are followed with the words kept; whether
+cloned voices of held-out speakers are nearest to their own recording. Each number stands beside
+what is asked of it, and the program fails if one that must be reached is not.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from cookbook.ming_mini.evaluation.served_speech import ServedSpeaker, measure_clarity
+from cookbook.ming_mini.evaluation.speech import REFERENCE_TEXT
+from cookbook.ming_mini_2.evaluation.instructions import ask_in_turn, measure_instructions
+from cookbook.ming_mini_2.evaluation.melody import compare_melody
+from cookbook.ming_mini_2.evaluation.similarity import (
+    clone_all,
+    measure_similarity,
+    open_embedder,
+)
+from cookbook.ming_mini_2.evaluation.teachers import teacher_speech
+from cookbook.ming_mini_2.voices.speakers import PRESETS, held_out_speakers
+from measurement.everyday_sentences import sample_sentences
+from measurement.whisper_recogniser import WhisperRecogniser
+
+PARTS = ("words", "melody", "instructions", "cloning", "speed")
+
+
+@dataclass(frozen=True)
+class SpeechBound:
+    """What must be reached: the value of `key` in a part's row, at least `low`, at most `high`."""
+
+    part: str
+    key: str
+    low: float = -np.inf
+    high: float = np.inf
+
+    def is_met(self, row: dict[str, Any]) -> bool:
+        """Return whether a row reaches it; a value that could not be measured does not."""
+        value = row[self.key]
+        return value is not None and self.low <= value <= self.high
+
+
+BOUNDS = (
+    SpeechBound("words", "excess", high=0.04),
+    SpeechBound("melody", "ratio", low=0.7, high=1.3),
+    SpeechBound("instructions", "accuracy", low=0.95),
+    SpeechBound("cloning", "nearest_is_own", low=0.92),
+    SpeechBound("speed", "real_time_factor", high=0.6),
+    SpeechBound("speed", "first_audio_median_s", high=0.4),
+)
+
+
+def measure_words(speech: ServedSpeaker, texts: Sequence[str], seed: int) -> dict[str, Any]:
+    """Return the word errors of all voices together, with one row for each; texts in turn."""
+    hear, voices = WhisperRecogniser().words, {}
+    for number, speaker in enumerate(PRESETS):
+        own = texts[number :: len(PRESETS)]
+        voices[speaker.name] = measure_clarity(speech, own, speaker, seed, hear, teacher_speech)
+    counts = {
+        name: sum(len(text.split()) for text in texts[number :: len(PRESETS)])
+        for number, name in enumerate(voices)
+    }
+    excess = sum(voices[name]["excess"] * count for name, count in counts.items())
+    return {"items": len(texts), "excess": excess / sum(counts.values()), "voices": voices}
+
+
+def measure_melody(speech: ServedSpeaker, texts: Sequence[str], seed: int) -> dict[str, Any]:
+    """Return the melody of all voices together, with one row for each; texts in turn."""
+    voices = {}
+    for number, speaker in enumerate(PRESETS):
+        say = partial(speech.say, voice=speaker.name, seed=seed)
+        teach = partial(teacher_speech, speaker=speaker)
+        voices[speaker.name] = compare_melody(texts[number :: len(PRESETS)], say, teach)
+    ratios = [row["ratio"] for row in voices.values()]
+    mean = None if None in ratios else float(np.mean(ratios))
+    return {"items": len(texts), "ratio": mean, "voices": voices}
+
+
+def measure_following(speech: ServedSpeaker, texts: Sequence[str], seed: int) -> dict[str, Any]:
+    """Return how well instructions are followed, in the default voice."""
+
+    def say(text: str, instructions: object) -> np.ndarray:
+        options = {} if instructions is None else {"instructions": instructions}
+        return speech.say(text, PRESETS[0].name, seed, **options)
+
+    return measure_instructions(list(ask_in_turn(texts, seed, say)), WhisperRecogniser().words)
+
+
+def measure_cloning(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
+    """Return how near clones of held-out speakers are to their own recordings."""
+    speakers = held_out_speakers()
+    recordings = [teacher_speech(REFERENCE_TEXT, speaker) for speaker in speakers]
+
+    def say(text: str, fields: dict[str, str]) -> np.ndarray:
+        return speech.say(text, None, seed, **fields)
+
+    return measure_similarity(
+        recordings, list(clone_all(speakers, recordings, say)), open_embedder()
+    )
+
+
+def measure(url: str, seed: int, count: int, parts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the rows of the named parts, with `count` sentences for each."""
+    texts, rows = sample_sentences(count, seed), {}
+    with httpx.Client(base_url=url, timeout=300.0) as client:
+        speech = ServedSpeaker(client)
+        if "words" in parts:
+            rows["words"] = measure_words(speech, texts, seed)
+        if "melody" in parts:
+            rows["melody"] = measure_melody(speech, texts, seed)
+        if "instructions" in parts:
+            rows["instructions"] = measure_following(speech, texts[:100], seed)
+        if "cloning" in parts:
+            rows["cloning"] = measure_cloning(speech, seed)
+        if "speed" in parts and speech.spoken:
+            rows["speed"] = speech.speed()
+    return rows
+
+
+def unmet(rows: dict[str, dict[str, Any]]) -> list[SpeechBound]:
+    """Return the bounds that a measured row does not reach."""
+    return [bound for bound in BOUNDS if bound.part in rows and not bound.is_met(rows[bound.part])]
+
+
+def main() -> None:
+    """Measure, write the report, and fail if a bound is not met."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    rows = measure(args.url, args.seed, args.count, args.parts)
+    missed = unmet(rows)
+    report = {
+        "seed": args.seed,
+        "rows": rows,
+        "unmet": [f"{bound.part}, {bound.key}" for bound in missed],
+    }
+    args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    for bound in missed:
+        print(f"not reached: {bound.part}, {bound.key}: {rows[bound.part][bound.key]}")
+    if missed:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

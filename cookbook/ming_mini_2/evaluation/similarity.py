@@ -1,0 +1,62 @@
+"""Whether a cloned voice is nearest to its own recording, by an independent speaker embedding."""
+
+import base64
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from cookbook.ming_mini.evaluation.speech import CLONE_TEXTS, REFERENCE_TEXT
+from cookbook.ming_mini.synthesize import to_int16
+from cookbook.ming_mini.vocoder import RATE
+from cookbook.ming_mini_2.voices.speakers import VoiceSpeaker
+from measurement.intervals import wilson_interval
+from measurement.media_files import encode_wav
+
+Embed = Callable[[np.ndarray], np.ndarray]
+"""Samples [n] at 44.1 kHz to a vector of unit length."""
+SayAs = Callable[[str, dict[str, str]], np.ndarray]
+"""A text and the fields of the voice to samples [n]."""
+
+
+def reference_fields(recording: np.ndarray) -> dict[str, str]:
+    """Return the fields of a speech request that clone a recording [n] of `REFERENCE_TEXT`."""
+    file = base64.b64encode(encode_wav(to_int16(recording), RATE)).decode()
+    return {"ref_audio": f"data:audio/wav;base64,{file}", "ref_text": REFERENCE_TEXT}
+
+
+def clone_all(
+    speakers: Sequence[VoiceSpeaker], recordings: Sequence[np.ndarray], say: SayAs
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield every speaker's number with a text in the cloned voice."""
+    for number, recording in enumerate(recordings[: len(speakers)]):
+        fields = reference_fields(recording)
+        for text in CLONE_TEXTS:
+            yield number, say(text, fields)
+
+
+def measure_similarity(
+    recordings: Sequence[np.ndarray], said: Sequence[tuple[int, np.ndarray]], embed: Embed
+) -> dict[str, Any]:
+    """Return how often speech is nearest to its own speaker's recording, and how similar it is."""
+    references = np.stack([embed(recording) for recording in recordings])
+    alike = [(number, references @ embed(samples)) for number, samples in said]
+    nearest = sum(int(likeness.argmax()) == number for number, likeness in alike)
+    return {
+        "items": len(alike),
+        "nearest_is_own": nearest / len(alike),
+        "interval": wilson_interval(nearest, len(alike)),
+        "similarity": float(np.mean([likeness[number] for number, likeness in alike])),
+    }
+
+
+def open_embedder() -> Embed:
+    """Return the speaker embedding of the package `resemblyzer`."""
+    from resemblyzer import VoiceEncoder, preprocess_wav
+
+    encoder = VoiceEncoder("cpu", verbose=False)
+
+    def embed(samples: np.ndarray) -> np.ndarray:
+        return np.asarray(encoder.embed_utterance(preprocess_wav(samples, source_sr=RATE)))
+
+    return embed

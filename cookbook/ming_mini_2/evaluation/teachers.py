@@ -1,0 +1,25 @@
+"""What the teachers say themselves: the bound of what a model of them can reach."""
+
+from functools import lru_cache
+
+import numpy as np
+import soxr
+
+from cookbook.ming_mini.vocoder import RATE
+from cookbook.ming_mini_2.voices.speakers import VoiceSpeaker
+from cookbook.ming_mini_2.voices.synthesize import Take, analyse_speech, make_take, speak
+
+
+@lru_cache(maxsize=256)
+def teacher_speech(text: str, speaker: VoiceSpeaker) -> np.ndarray:
+    """Return a text as the teacher of a speaker says it: float32 [n] at 44.1 kHz.
+
+    A speaker whose pitch or formants are changed is spoken again, as in the corpus.
+
+    Raises:
+        SynthesisError: The teacher said nothing.
+    """
+    samples, rate = speak(text, speaker.source)
+    if (speaker.semitones, speaker.size) != (0.0, 1.0):
+        return make_take(analyse_speech(samples, rate), Take(speaker), "free")
+    return soxr.resample(samples, rate, RATE).astype(np.float32)

@@ -1,0 +1,1 @@
+"""The speaking half of the recipe: teachers, corpus, audio VAE and talker."""

@@ -1,0 +1,73 @@
+"""Which texts which speakers say, and how: an endless list that follows from a seed."""
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini.sentences import Split
+from cookbook.ming_mini_2.voices.instructions import draw_instruction
+from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner, draw_manner
+from cookbook.ming_mini_2.voices.speakers import PRESETS, Source, VoiceSpeaker
+from cookbook.ming_mini_2.voices.synthesize import SpeechJob, Take
+from cookbook.ming_mini_2.voices.texts import draw_texts
+
+PRESET_SHARE, FORMANT_SHARE = 0.62, 0.1
+"""Shares of renderings of a preset's source, and of flite and espeak-ng."""
+JOE_SHARE = 0.3
+"""Of the presets' renderings: Piper is five times as fast as Kokoro."""
+MANNER_SHARE = 0.45
+VARIANTS = 2
+"""Variants of the same source that a rendering gives besides."""
+
+
+def draw_jobs(
+    seed: int, lexicon: Lexicon, speakers: Sequence[VoiceSpeaker], split: Split = "train"
+) -> Iterator[SpeechJob]:
+    """Yield jobs forever.
+
+    Args:
+        seed: Determines texts, takes and instructions.
+        lexicon: The words of the texts.
+        speakers: The presets that are in it get most of the clips.
+        split: The split of texts and instructions.
+    """
+    rng = Random(f"jobs {seed}")
+    by_source: dict[Source, list[VoiceSpeaker]] = {}
+    for speaker in speakers:
+        by_source.setdefault(speaker.source, []).append(speaker)
+    for text in draw_texts(seed, lexicon, split):
+        yield SpeechJob(text, _draw_takes(by_source[_draw_source(by_source, rng)], rng, split))
+
+
+def _draw_source(sources: dict[Source, list[VoiceSpeaker]], rng: Random) -> Source:
+    presets = [one.source for one in PRESETS if one.source in sources]
+    formants = [one for one in sources if one.teacher == "formant"]
+    others = [one for one in sources if one.teacher != "formant" and one not in presets]
+    draw = rng.random()
+    if presets and draw < PRESET_SHARE:
+        return presets[0] if rng.random() < JOE_SHARE else rng.choice(presets)
+    if formants and draw > 1 - FORMANT_SHARE:
+        return rng.choice(formants)
+    return rng.choice(others or presets or formants)
+
+
+def _draw_takes(speakers: Sequence[VoiceSpeaker], rng: Random, split: Split) -> tuple[Take, ...]:
+    """Draw a first take and variants with its speed; a preset comes first if there is one."""
+    first = speakers[0] if speakers[0] in PRESETS else rng.choice(speakers)
+    manner = draw_manner(rng) if rng.random() < MANNER_SHARE else NEUTRAL
+    others = [one for one in speakers if one is not first]
+    chosen = rng.sample(others, min(VARIANTS, len(others)))
+    # Emotions and styles have a speed of their own, which no other instruction asks for.
+    rest = Manner(speed=manner.speed)
+    if manner.emotion or manner.style:
+        chosen = []
+    takes = [_take(first, manner, rng, split), *(_take(one, rest, rng, split) for one in chosen)]
+    if not manner.is_neutral and chosen and rest.is_neutral:
+        takes.append(_take(first, NEUTRAL, rng, split))
+    return tuple(takes)
+
+
+def _take(speaker: VoiceSpeaker, manner: Manner, rng: Random, split: Split) -> Take:
+    if manner.is_neutral:
+        return Take(speaker)
+    return Take(speaker, manner, draw_instruction(manner, rng, split))

@@ -1,0 +1,1 @@
+"""Free synthesizers whose speech the talker learns, one file each."""

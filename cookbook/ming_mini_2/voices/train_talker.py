@@ -1,0 +1,27 @@
+"""Train the talker for a given time, on a corpus that may still grow.
+
+    python -m cookbook.ming_mini_2.voices.train_talker --corpus DIR --vae DIR --output DIR
+
+Options are those of `cookbook.ming_mini.train_talker`. `--start` goes on from averaged weights,
+where the state of the run is lost.
+"""
+
+from dataclasses import replace
+
+from cookbook.ming_mini import train_talker
+from cookbook.ming_mini.layout import configurations
+from cookbook.ming_mini_2.voices.corpus import VoiceCorpusFolder
+from cookbook.ming_mini_2.voices.layout import VOICES, prompt_tokenizer
+
+SETTINGS = replace(train_talker.Settings(), hours=60.0)
+
+
+def main() -> None:
+    """Train, or continue to train."""
+    args, settings = train_talker.parse_arguments(__doc__, SETTINGS)
+    corpus = VoiceCorpusFolder(args.corpus)
+    train_talker.train(args, settings, configurations(VOICES), corpus, prompt_tokenizer())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Numbers of the evaluation are computed from what a server says, and held to their bounds."""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import numpy as np
+import pytest
+
+from cookbook.ming_mini.evaluation.served_speech import ServedSpeaker
+from cookbook.ming_mini.vocoder import RATE
+from cookbook.ming_mini_2.evaluation import natural_speech
+from cookbook.ming_mini_2.evaluation.instructions import (
+    ASKED,
+    InstructedSpeech,
+    ask_in_turn,
+    measure_instructions,
+)
+from cookbook.ming_mini_2.evaluation.melody import compare_melody
+from cookbook.ming_mini_2.evaluation.natural_speech import BOUNDS, unmet
+from cookbook.ming_mini_2.evaluation.similarity import measure_similarity, reference_fields
+from cookbook.ming_mini_2.voices.manner import Manner
+from measurement.whisper_recogniser import number_words
+from sglang_omni.media.wav import HEADER_BYTES
+
+
+def tone(seconds: float, first_hz: float, last_hz: float) -> np.ndarray:
+    """Harmonics of a gliding pitch, float32 [n]."""
+    hertz = np.geomspace(first_hz, last_hz, int(seconds * RATE))
+    angle = 2 * np.pi * np.cumsum(hertz) / RATE
+    return np.sum([np.sin(k * angle) / k for k in range(1, 9)], axis=0).astype(np.float32) * 0.1
+
+
+class SpokenBytes(httpx.SyncByteStream):
+    """A WAV header, then silence."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield bytes(HEADER_BYTES)
+        yield bytes(RATE)
+
+
+def test_requests_carry_instructions_and_recordings() -> None:
+    bodies = []
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/models":
+            return httpx.Response(200, json={"data": [{"id": "mini"}]})
+        bodies.append(json.loads(request.content))
+        return httpx.Response(200, stream=SpokenBytes())
+
+    client = httpx.Client(base_url="http://server", transport=httpx.MockTransport(serve))
+    speech = ServedSpeaker(client)
+    speech.say("Hello.", "joe", 1, instructions={"speed": "slow"})
+    speech.say("Hello.", None, 1, **reference_fields(tone(1.0, 100, 100)))
+    assert bodies[0]["instructions"] == {"speed": "slow"}
+    assert bodies[0]["voice"] == "joe"
+    assert "voice" not in bodies[1]
+    assert bodies[1]["ref_audio"].startswith("data:audio/wav;base64,")
+
+
+def test_the_melody_of_both_is_compared() -> None:
+    pytest.importorskip("pyworld", reason="pitch is analysed by WORLD")
+    row = compare_melody(["a"], lambda _: tone(1.5, 100, 141), lambda _: tone(1.5, 100, 200))
+    assert row["items"] == 1
+    assert row["ratio"] == pytest.approx(0.5, abs=0.05)
+    silent = compare_melody(
+        ["a"], lambda _: np.zeros(RATE, np.float32), lambda _: tone(1, 100, 120)
+    )
+    assert silent["ratio"] is None
+
+
+def test_speed_and_pitch_count_only_in_the_asked_direction() -> None:
+    pytest.importorskip("pyworld", reason="pitch is analysed by WORLD")
+    plain, slower, higher = tone(1.0, 120, 120), tone(1.3, 120, 120), tone(1.0, 140, 140)
+    assert InstructedSpeech(Manner(speed="slow"), "", plain, slower).has_moved()
+    assert not InstructedSpeech(Manner(speed="fast"), "", plain, slower).has_moved()
+    assert not InstructedSpeech(Manner(speed="slow"), "", plain, plain).has_moved()
+    assert InstructedSpeech(Manner(pitch="high"), "", plain, higher).has_moved()
+    assert not InstructedSpeech(Manner(pitch="low"), "", plain, higher).has_moved()
+
+
+def test_lost_words_count_against_an_instruction() -> None:
+    plain, slower = tone(1.0, 120, 120), tone(1.3, 120, 120)
+    items = [InstructedSpeech(Manner(speed="slow"), "one two three", plain, slower)] * 2
+    heard = iter([["one", "two", "three"], ["one", "two", "three"], ["one", "two", "three"], []])
+    row = measure_instructions(items, lambda samples: next(heard))
+    assert (row["moved"], row["words_kept"], row["accuracy"]) == (1.0, 0.5, 0.5)
+
+
+def test_every_manner_is_asked_as_fields_and_in_words() -> None:
+    asked: list[object] = []
+
+    def say(text: str, instructions: object) -> np.ndarray:
+        asked.append(instructions)
+        return np.zeros(1, np.float32)
+
+    items = list(ask_in_turn(["Hello."] * 8, 1, say))
+    assert [item.asked for item in items] == [*ASKED, *ASKED]
+    given = asked[1::2]
+    assert asked[::2] == [None] * 8
+    assert given[:4] == [{"speed": "slow"}, {"speed": "fast"}, {"pitch": "low"}, {"pitch": "high"}]
+    assert all(isinstance(value, str) for value in given[4:])
+
+
+def test_a_clone_counts_if_it_is_nearest_to_its_own() -> None:
+    def embed(samples: np.ndarray) -> np.ndarray:
+        vector = np.asarray(samples[:2], dtype=np.float64)
+        return vector / np.linalg.norm(vector)
+
+    recordings = [np.array([1.0, 0.0]), np.array([0.0, 1.0])]
+    said = [(0, np.array([0.9, 0.1])), (1, np.array([0.8, 0.2]))]
+    row = measure_similarity(recordings, said, embed)
+    assert row["nearest_is_own"] == 0.5
+
+
+def test_bounds_that_are_missed_are_named() -> None:
+    rows = {
+        "words": {"excess": 0.05},
+        "melody": {"ratio": 1.0},
+        "speed": {"real_time_factor": 0.3, "first_audio_median_s": 0.5},
+    }
+    assert [(bound.part, bound.key) for bound in unmet(rows)] == [
+        ("words", "excess"),
+        ("speed", "first_audio_median_s"),
+    ]
+    assert {bound.part for bound in BOUNDS} <= set(natural_speech.PARTS)
+    assert unmet({"melody": {"ratio": None}})
+
+
+def test_numbers_are_compared_in_words() -> None:
+    assert number_words("at 7 on the 21 st") == "at seven on the twenty-one st"

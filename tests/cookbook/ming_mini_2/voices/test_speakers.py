@@ -1,0 +1,69 @@
+"""Six presets, many variants of which some are held out, and takes that belong together."""
+
+from itertools import islice
+
+import pytest
+
+from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini_2.voices.jobs import draw_jobs
+from cookbook.ming_mini_2.voices.manner import controls_of
+from cookbook.ming_mini_2.voices.pack import PROMPTS
+from cookbook.ming_mini_2.voices.speakers import (
+    PRESETS,
+    all_variants,
+    held_out_speakers,
+    training_speakers,
+)
+from cookbook.ming_mini_2.voices.synthesize import SpeechJob
+from cookbook.ming_mini_2.voices.texts import draw_texts, is_reserved
+from measurement.everyday_sentences import sample_sentences
+
+pytest.importorskip("chatterbot_corpus", reason="its sentences are kept for the evaluation")
+
+
+@pytest.fixture
+def jobs(lexicon: Lexicon) -> list[SpeechJob]:
+    return list(islice(draw_jobs(1, lexicon, training_speakers()), 600))
+
+
+def test_names_are_unique_and_presets_have_a_source_of_their_own() -> None:
+    names = [speaker.name for speaker in (*PRESETS, *all_variants())]
+    assert len(set(names)) == len(names)
+    assert len({speaker.source for speaker in PRESETS}) == len(PRESETS) == 6
+    assert list(PROMPTS) == [speaker.name for speaker in PRESETS]
+
+
+def test_held_out_speakers_are_natural_and_not_trained_on() -> None:
+    held = held_out_speakers()
+    assert len(held) == 10
+    assert not set(held) & set(training_speakers())
+    assert {speaker.source.teacher for speaker in held} == {"piper", "kokoro"}
+
+
+def test_takes_of_a_job_share_source_and_speed(jobs: list[SpeechJob]) -> None:
+    for job in jobs:
+        assert len({take.speaker.source for take in job.takes}) == 1
+        assert len({controls_of(take.manner).pace for take in job.takes}) == 1
+        assert all(take.manner.is_neutral == (not take.instruction) for take in job.takes)
+
+
+def test_every_preset_and_every_teacher_speaks_and_some_follow_instructions(
+    jobs: list[SpeechJob],
+) -> None:
+    takes = [take for job in jobs for take in job.takes]
+    assert {take.speaker.source.teacher for take in takes} == {"piper", "kokoro", "formant"}
+    assert {speaker.name for speaker in PRESETS} <= {take.speaker.name for take in takes}
+    assert 0.1 < sum(bool(take.instruction) for take in takes) / len(takes) < 0.6
+
+
+def test_other_seeds_have_other_texts(lexicon: Lexicon) -> None:
+    one, other = (list(islice(draw_texts(seed, lexicon), 20)) for seed in (1, 2))
+    assert one == list(islice(draw_texts(1, lexicon), 20))
+    assert one != other
+
+
+def test_sentences_of_the_evaluation_are_left_out(lexicon: Lexicon) -> None:
+    (sentence,) = sample_sentences(1, 1)
+    assert is_reserved(sentence.upper())
+    assert not is_reserved("The garden is behind the house of my brother.")
+    assert not any(is_reserved(text) for text in islice(draw_texts(5, lexicon), 500))
