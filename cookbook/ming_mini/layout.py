@@ -12,7 +12,7 @@ from sglang_omni.models.ming.config import (
     read_vae_config,
 )
 from sglang_omni.models.ming.tiny.configs import build_talker_tokenizer_config
-from sglang_omni.models.ming.tiny.write import write_json
+from sglang_omni.models.ming.tiny.files import write_json
 
 
 def write_layout(talker: Path) -> None:

@@ -114,7 +114,8 @@ class MingFamily(ModelFamily):
     def capabilities(self, checkpoint: Path) -> Capabilities:
         """See `ModelFamily`."""
         draws = has_image_output(checkpoint)
-        return read_capabilities(checkpoint, replace(RELEASED, image_output=draws))
+        stated = read_capabilities(checkpoint, replace(RELEASED, image_output=draws))
+        return replace(stated, image_output=stated.image_output and draws)
 
     def chat_format(self, checkpoint: Path) -> MingChatFormat:
         """See `ModelFamily`."""
