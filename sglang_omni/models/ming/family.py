@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
+from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.image.config import has_image_output
+from sglang_omni.models.ming.image.format import MingImageFormat
 from sglang_omni.models.ming.media_rules import FORMAT
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.sizes import read_sizes
@@ -104,6 +106,11 @@ class MingFamily(ModelFamily):
         from sglang_omni.models.ming.speech.modules import load_modules
 
         return MingSpeechModel(load_modules(checkpoint, device, dtype))
+
+    def image_format(self, checkpoint: Path, chat: ChatFormat) -> MingImageFormat:
+        """See `ModelFamily`."""
+        assert isinstance(chat, MingChatFormat)
+        return MingImageFormat(checkpoint, chat)
 
     def load_image_model(self, checkpoint: Path, device: str, dtype: str) -> "MingImageModel":
         """See `ModelFamily`."""

@@ -1,0 +1,76 @@
+"""Builds the image engine's settings from a configuration."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.image_options import ImageOptions
+from sglang_omni.config.tree import Config
+from sglang_omni.engines.image.contract import ImageSettings
+from sglang_omni.engines.image.launch import build_environment
+from sglang_omni.engines.runtime.process import ProcessSpec
+from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.serving.engine_config import (
+    build_output_rules,
+    get_deadlines,
+    get_num_threads,
+    resolve_device,
+    resolve_dtype,
+)
+
+FACTORY = "sglang_omni.engines.image.worker:open_worker"
+
+
+def draws_images(config: Config, capabilities: Capabilities) -> bool:
+    """Return whether the server has an image engine.
+
+    Raises:
+        ConfigError: Images are required, but the checkpoint draws none.
+    """
+    match config.image.enabled:
+        case "never":
+            return False
+        case "auto":
+            return capabilities.image_output and not config.text_only
+    if not capabilities.image_output:
+        raise make_option_error(
+            "image.enabled",
+            f"image.enabled is 'always', but {capabilities.name} draws no images: the checkpoint "
+            "needs the folders mlp, connector, transformer, vae and scheduler",
+        )
+    return True
+
+
+def build_image_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
+    """Return the replicas of the image engine: one for each entry of `gpus`, on a CPU one."""
+    options = config.image
+    device = resolve_device(config.device if options.device == "auto" else options.device)
+    settings = ImageSettings(
+        checkpoint=checkpoint,
+        device=device,
+        dtype=_resolve_image_dtype(config, options, device),
+        max_images=options.max_images,
+        max_batch_size=options.max_batch_size,
+        threads=get_num_threads() if device == "cpu" else None,
+    )
+    deadlines = get_deadlines(options)
+    spec = ProcessSpec(
+        "image",
+        FACTORY,
+        settings,
+        build_environment(device, get_num_threads()),
+        **deadlines,
+        # A step of several large images takes seconds, and so does the start of an edit.
+        unready_after_s=max(ProcessSpec.unready_after_s, deadlines["step_deadline_s"] / 2),
+        output=build_output_rules(config),
+    )
+    if device == "cpu":
+        return (spec,)
+    gpus = options.gpus or (0,)
+    return spec.replicate([replace(settings, device=f"cuda:{gpu}") for gpu in gpus])
+
+
+def _resolve_image_dtype(config: Config, options: ImageOptions, device: str) -> str:
+    if options.dtype != "auto":
+        return options.dtype
+    return resolve_dtype(config.dtype, device)
