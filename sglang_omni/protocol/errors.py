@@ -109,6 +109,13 @@ class ItemNotFound(InvalidRequest):
     code = "item_not_found"
 
 
+class ImageNotFound(InvalidRequest):
+    """There is no image at that URL any more."""
+
+    status = 404
+    code = "image_not_found"
+
+
 class ImagesUnavailable(InvalidRequest):
     """The server draws no images."""
 

@@ -55,9 +55,9 @@ def make_controller(
 
 
 def drawing(max_images: int, queue: int = 0) -> AdmissionController:
-    processes = {"thinker": [], "talker": []}
     image = [engine(ImageEngineInfo(max_images, 4, "float32"))] * 2
-    return AdmissionController({**processes, "image": image}, QueueRules(queue, 5.0), 10.0)
+    processes: dict[str, list[Any]] = {"thinker": [], "talker": [], "image": image}
+    return AdmissionController(processes, QueueRules(queue, 5.0), 10.0)
 
 
 async def test_each_image_takes_a_place_of_the_image_engine() -> None:

@@ -23,6 +23,7 @@ from sglang_omni.pipeline.image_request import (
     ImageStep,
     PartialImage,
 )
+from sglang_omni.pipeline.request import TextPart
 from sglang_omni.protocol.errors import ContextExceeded, EngineFailed, InvalidRequest
 from tests.pipeline.engines import TEXT_ONLY, ScriptedEngine
 from tests.testing.family import CHAT
@@ -38,7 +39,9 @@ class FakeImageFormat:
 
     def build_prompt(self, messages: list[Turn]) -> ImagePrompt:
         prompt = TokenizedPrompt((1, 2, 3, 7, 6, 6, 8))
-        return ImagePrompt(prompt, f"<{messages[-1].content[-1].text}>", (4, 5), (1, 2, 4))
+        text = messages[-1].content[-1]
+        assert isinstance(text, TextPart)
+        return ImagePrompt(prompt, f"<{text.text}>", (4, 5), (1, 2, 4))
 
     def plan(
         self, size: Size | None, aspect: float | None, resolution: int, reference: Size | None
