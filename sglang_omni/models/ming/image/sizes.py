@@ -175,10 +175,14 @@ def plan_image(
         reference: The size of the image to edit.
 
     Raises:
-        InvalidRequest: The image would be too narrow.
+        InvalidRequest: The image would be too narrow, or the aspect ratio is none.
     """
-    if aspect is not None and aspect <= 0:
-        raise InvalidRequest("the aspect ratio must be positive", param="aspect_ratio")
+    # The nearest size of the model would be drawn, which is not what was asked for.
+    if aspect is not None and not MIN_RATIO <= aspect <= MAX_RATIO:
+        raise InvalidRequest(
+            f"an aspect ratio must be between {MIN_RATIO:g} and {MAX_RATIO:g}",
+            param="aspect_ratio",
+        )
     if reference is not None:
         # Cropping decides the size only: the whole reference image is stretched to it.
         size = reference if aspect is None else crop_to_aspect(reference, aspect)

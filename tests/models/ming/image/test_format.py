@@ -60,6 +60,10 @@ def test_sizes_and_tokens(image_format: MingImageFormat) -> None:
     assert image_format.plan(None, 16 / 9, 512, None).size == (384, 672)
     with pytest.raises(InvalidRequest, match="too narrow"):
         image_format.plan((100, 1000), None, 512, None)
+    for aspect in (0.0, 0.2, 5.0):
+        with pytest.raises(InvalidRequest, match=r"between 0\.25 and 4") as error:
+            image_format.plan(None, aspect, 512, None)
+        assert error.value.param == "aspect_ratio"
 
 
 def test_the_resolution_of_a_size_is_that_of_as_many_pixels(image_format: MingImageFormat) -> None:
