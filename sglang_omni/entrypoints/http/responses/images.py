@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sglang_omni.entrypoints.http.responses.sse import NamedEvent
+from sglang_omni.entrypoints.http.responses.sse import NamedEvent, encode_json
 from sglang_omni.entrypoints.requests.images import name_quality
 from sglang_omni.media.image_file import encode_image
 from sglang_omni.observability.trace import stage
@@ -90,7 +90,7 @@ def build_usage(usage: ImageUsage) -> Json:
     }
 
 
-async def collect_images(events: ImageEvents, answer: ImageAnswer) -> Json:
+async def collect_images(events: ImageEvents, answer: ImageAnswer) -> bytes:
     """Return the JSON object with all images, in the order of their seeds.
 
     Raises:
@@ -109,7 +109,9 @@ async def collect_images(events: ImageEvents, answer: ImageAnswer) -> Json:
     if usage is None:
         raise EngineFailed("the images were not finished")
     data = [items[index] for index in sorted(items)]
-    return {"created": int(time.time()), **about, "data": data, "usage": build_usage(usage)}
+    size = sum(len(item.get("b64_json", "")) for item in data)
+    whole = {"created": int(time.time()), **about, "data": data, "usage": build_usage(usage)}
+    return await run_off_loop(size, encode_json, whole)
 
 
 async def stream_images(
@@ -141,7 +143,7 @@ async def stream_images(
 async def _build_event(
     name: str, answer: ImageAnswer, index: int, pixels: np.ndarray, extra: Json
 ) -> NamedEvent:
-    data = {
+    data: Json = {
         "type": name,
         "b64_json": await encode_base64(await answer.encode(pixels)),
         "created_at": int(time.time()),
@@ -149,4 +151,5 @@ async def _build_event(
         "image_index": index,
         **extra,
     }
-    return NamedEvent(name, data)
+    # An image of megabytes would hold up the event loop for milliseconds.
+    return NamedEvent(name, await run_off_loop(len(data["b64_json"]), encode_json, data))

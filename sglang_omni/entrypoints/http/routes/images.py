@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import RESPONSES
@@ -14,6 +13,7 @@ from sglang_omni.entrypoints.http.openapi import EVENT_STREAM, document_examples
 from sglang_omni.entrypoints.http.paths import IMAGE_FILES_PREFIX
 from sglang_omni.entrypoints.http.request_body.form import document_form, read_files_form
 from sglang_omni.entrypoints.http.request_body.json_route import (
+    JSON_TYPE,
     JSONRoute,
     get_media_type,
     read_json,
@@ -90,7 +90,7 @@ class ImageResponder:
 
 
 async def _respond(events: ImageEvents, answer: ImageAnswer) -> Response:
-    return JSONResponse(await collect_images(events, answer))
+    return Response(await collect_images(events, answer), media_type=JSON_TYPE)
 
 
 async def read_edit(request: Request) -> tuple[ImageFields, list[MediaPart]]:
