@@ -19,21 +19,24 @@ import uvicorn
 
 from benchmarks.synthetic.talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.admission.controller import AdmissionController
+from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
 from sglang_omni.media.speech_spans import CutRules
+from sglang_omni.models.image import Size
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.models.speech_text import DEFAULT_READING
+from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest
 from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.protocol.compat.model_names import build_model_names
 from sglang_omni.protocol.compat.voice_names import map_openai_voices
-from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.errors import ImagesUnavailable, InvalidRequest
 from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
@@ -80,6 +83,7 @@ class SyntheticBackend:
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
+    image_options = ImageOptions()
 
     def __init__(
         self,
@@ -130,6 +134,14 @@ class SyntheticBackend:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Raise `InvalidRequest`: there is no thinker."""
         raise InvalidRequest("the synthetic server supports only speech", param="messages")
+
+    def fit_resolution(self, size: Size) -> int:
+        """Raise `ImagesUnavailable`."""
+        raise ImagesUnavailable("the synthetic server")
+
+    def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+        """Raise `ImagesUnavailable`."""
+        raise ImagesUnavailable("the synthetic server")
 
     def cut_recording(
         self, recording: SharedDescriptor | str, rules: CutRules, tenant: str | None, field: str

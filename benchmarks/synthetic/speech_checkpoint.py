@@ -32,9 +32,10 @@ from sglang_omni.models.ming.config import (
     read_vae_config,
 )
 from sglang_omni.models.ming.tiny.draw import WeightSampler
+from sglang_omni.models.ming.tiny.files import write_json, write_tensors
 from sglang_omni.models.ming.tiny.speech import STOP_STD, sample_talker_weights, sample_vae_weights
 from sglang_omni.models.ming.tiny.thinker import END, HEAD, Channel
-from sglang_omni.models.ming.tiny.write import write_json, write_tensors, write_tiny_checkpoint
+from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
 
 
 class FastRandomWeights(WeightSampler):

@@ -29,9 +29,10 @@ from benchmarks.thinker.shapes import SHAPE, SMALL, build_config
 from sglang_omni.models.ming.config import EncoderConfig, TalkerConfig, VAEConfig
 from sglang_omni.models.ming.tiny import configs
 from sglang_omni.models.ming.tiny.encoders import sample_encoder_weights
+from sglang_omni.models.ming.tiny.files import write_json
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.words import ENGLISH
-from sglang_omni.models.ming.tiny.write import write_json, write_shards
+from sglang_omni.models.ming.tiny.write import write_shards
 
 FIRST_SENTENCE, SECOND_SENTENCE = 12, 13
 # So rare a stop never happens: the talker's bounds decide the length of a sentence.

@@ -16,7 +16,7 @@ from sglang_omni.models.ming.config import (
     read_vae_config,
 )
 from sglang_omni.models.ming.tiny.configs import Json, build_talker_tokenizer_config
-from sglang_omni.models.ming.tiny.write import write_json
+from sglang_omni.models.ming.tiny.files import write_json
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from sglang_omni.models.ming.speech.dit import ROTARY_THETA
 from sglang_omni.models.ming.speech.qwen2 import compute_inverse_frequencies
 from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS
 from sglang_omni.models.ming.speech.voice_manifest import MANIFEST
-from sglang_omni.models.ming.tiny.write import write_json, write_tensors
+from sglang_omni.models.ming.tiny.files import write_json, write_tensors
 
 # In the order of the list of voices: the first, and clearest, is a server's default.
 PROMPTS = {

@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 
 from sglang_omni.admission.timeout import with_timeout
+from sglang_omni.engines.image.contract import ImageEngineInfo
 from sglang_omni.engines.runtime.process import EngineHealth, EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.observability.trace import stage
-from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest, TextPart
+from sglang_omni.pipeline.image_request import ImageRequest
+from sglang_omni.pipeline.request import ChatRequest, MediaPart, SpeechRequest, TextPart
 from sglang_omni.queueing.policy import Capacity
 from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
@@ -22,6 +25,7 @@ TYPICAL_ANSWER_TOKENS = 512
 UP_STATES = ("ready", "unresponsive")
 
 Request = ChatRequest | SpeechRequest
+T = TypeVar("T")
 
 
 def estimate_prompt_tokens(request: ChatRequest) -> int:
@@ -42,7 +46,10 @@ def estimate_kv_tokens(request: ChatRequest) -> int:
 
 
 class AdmissionController:
-    """Admit requests to the thinker and the talker, by the capacity that the engines report."""
+    """Admit requests to their engines, by the capacity that the engines report.
+
+    The image engine, which some servers have, is asked for each image by itself.
+    """
 
     def __init__(
         self,
@@ -58,14 +65,18 @@ class AdmissionController:
                 "thinker", lambda: thinker_capacity(engines["thinker"]), rules
             ),
         }
+        if "image" in engines:
+            self._queues["image"] = AdmissionQueue(
+                "image engine", lambda: image_capacity(engines["image"]), rules
+            )
 
     def counters(self) -> dict[str, dict[str, float]]:
         """Return how many requests are admitted, wait, and were rejected, by engine."""
         return {name: queue.counters() for name, queue in self._queues.items()}
 
     def with_timeout(
-        self, request: Request, events: AsyncGenerator[Event, None]
-    ) -> AsyncGenerator[Event, None]:
+        self, request: Request | ImageRequest, events: AsyncGenerator[T, None]
+    ) -> AsyncGenerator[T, None]:
         """Yield the events of a request within its time limit, which includes its waits.
 
         Raises `DeadlineExceeded` when the time is up.
@@ -87,8 +98,19 @@ class AdmissionController:
                 await self._enter(stack, "thinker", request, estimate_kv_tokens(request))
             yield
 
+    @asynccontextmanager
+    async def admit_image(self, request: ImageRequest) -> AsyncIterator[None]:
+        """Wait for room for one image, and hold it during the body. Raises `Overloaded`."""
+        async with AsyncExitStack() as stack:
+            await self._enter(stack, "image", request)
+            yield
+
     async def _enter(
-        self, stack: AsyncExitStack, engine: str, request: Request, kv_tokens: int = 0
+        self,
+        stack: AsyncExitStack,
+        engine: str,
+        request: Request | ImageRequest,
+        kv_tokens: int = 0,
     ) -> None:
         admitted = self._queues[engine].admit(request.tenant, request.priority, kv_tokens)
         with stage(f"{engine}_queue"):
@@ -112,6 +134,12 @@ def talker_capacity(replicas: Sequence[EngineProcess]) -> Capacity | None:
     """Return the slots of the talker's replicas that are up, or None. Each slot has its cache."""
     infos: list[TalkerInfo] = [health.info for health in _healths_up(replicas)]
     return Capacity(sum(info.slots for info in infos)) if infos else None
+
+
+def image_capacity(replicas: Sequence[EngineProcess]) -> Capacity | None:
+    """Return the images that the replicas that are up may have in progress, or None."""
+    infos: list[ImageEngineInfo] = [health.info for health in _healths_up(replicas)]
+    return Capacity(sum(info.max_images for info in infos)) if infos else None
 
 
 def _healths_up(replicas: Sequence[EngineProcess]) -> list[EngineHealth]:

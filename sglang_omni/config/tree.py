@@ -14,6 +14,7 @@ from sglang_omni.config.engine_options import (
     ThinkerOptions,
 )
 from sglang_omni.config.http_options import HttpOptions
+from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.config.media_options import MediaOptions
 from sglang_omni.config.option_types import (
     OPTION_CONFIG,
@@ -161,6 +162,7 @@ class Config:
     audio_encoder: AudioEncoderOptions = field(default_factory=AudioEncoderOptions)
     thinker: ThinkerOptions = field(default_factory=ThinkerOptions)
     talker: TalkerOptions = field(default_factory=TalkerOptions)
+    image: ImageOptions = field(default_factory=ImageOptions)
     realtime: ServeOnly[RealtimeOptions] = field(default_factory=RealtimeOptions)
     voices: VoiceOptions = field(default_factory=VoiceOptions)
     segment: SegmentOptions = field(default_factory=SegmentOptions)

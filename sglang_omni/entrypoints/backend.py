@@ -6,11 +6,14 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
+from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 from sglang_omni.media.speech_spans import CutRules
 from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.models.image import Size
 from sglang_omni.models.speech_text import ReadingOptions, SpeechText
+from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest
 from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.protocol.compat.model_names import ModelNames
@@ -117,6 +120,10 @@ class Backend(Protocol):
         """Return the options of realtime sessions."""
 
     @property
+    def image_options(self) -> ImageOptions:
+        """Return what a request for images may ask for."""
+
+    @property
     def ready(self) -> bool:
         """Return whether every engine has at least one loaded and warm replica."""
 
@@ -165,6 +172,12 @@ class Backend(Protocol):
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat."""
+
+    def fit_resolution(self, size: Size) -> int:
+        """Return the resolution nearest to a requested size. Raises `ImagesUnavailable`."""
+
+    def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+        """Draw images. The last event is `ImagesFinished`. Raises `ImagesUnavailable`."""
 
     def cut_recording(
         self, recording: SharedDescriptor | str, rules: CutRules, tenant: str | None, field: str

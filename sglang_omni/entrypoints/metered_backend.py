@@ -8,10 +8,12 @@ from sglang_omni.admission.controller import estimate_prompt_tokens
 from sglang_omni.admission.rate_limit.estimate import (
     TokenCount,
     estimate_chat_tokens,
+    estimate_image_tokens,
     estimate_speech_tokens,
 )
 from sglang_omni.admission.rate_limit.limiter import RateLimiter
 from sglang_omni.entrypoints.backend import Backend
+from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest, ImagesFinished
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 
 Events = AsyncGenerator[Event, None]
@@ -58,6 +60,21 @@ class MeteredBackend:
         count = self._count(0)
         start = lambda: self._backend.stream_speech(request, text)  # noqa: E731
         return self._meter(request.tenant, 0, count, start)
+
+    async def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+        """Draw images. Reserve an estimate of their tokens, which an aborted request has used."""
+        amount = estimate_image_tokens(request)
+        correct_reservation = self._limiter.reserve_tokens(request.tenant, amount)
+        used = 0
+        try:
+            async with aclosing(self._backend.draw(request)) as events:
+                async for event in events:
+                    used = amount
+                    if isinstance(event, ImagesFinished):
+                        used = event.usage.input_tokens + event.usage.output_tokens
+                    yield event
+        finally:
+            correct_reservation(used)
 
     def _count(self, prompt_tokens: int) -> TokenCount:
         return TokenCount(prompt_tokens, self._backend.sample_rate, self._backend.frame_s)

@@ -62,9 +62,14 @@ def decode_medium(
 
 
 def narrow_budget(rules: PixelBudget, budget: PixelBudget | None) -> PixelBudget:
-    """Return a request's budget, limited by the rules: a request may ask for less, not for more."""
+    """Return a request's budget, limited by the rules: a request may ask for less, not for more.
+
+    A budget of another factor is for an image that no encoder takes, so the rules do not apply.
+    """
     if budget is None:
         return rules
+    if budget.factor != rules.factor:
+        return budget
     return PixelBudget(
         rules.factor,
         min(rules.min_pixels, budget.min_pixels),

@@ -7,6 +7,7 @@ one deflate stream that do not refer to each other, so any reader reads the file
 import os
 import struct
 import zlib
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -19,11 +20,14 @@ MIN_STRIP_BYTES = 1 << 17
 ZLIB_HEADER = b"\x78\x01"
 
 
-def encode_png(pixels: np.ndarray, workers: int | None = None) -> bytes:
+def encode_png(
+    pixels: np.ndarray, texts: Mapping[str, str] | None = None, workers: int | None = None
+) -> bytes:
     """Return the PNG file of an image, uint8 [height, width, 3].
 
     Args:
         pixels: The image.
+        texts: What the file says about itself, by keyword (Latin-1, at most 79 characters).
         workers: Number of threads that compress; None for one per core, at most 8.
 
     Raises:
@@ -35,7 +39,8 @@ def encode_png(pixels: np.ndarray, workers: int | None = None) -> bytes:
     data = filter_rows(pixels)
     header = struct.pack(">IIBBBBB", width, height, BITS, RGB, 0, 0, 0)
     compressed = _compress(data, workers or min(8, os.cpu_count() or 1))
-    chunks = ((b"IHDR", header), (b"IDAT", compressed), (b"IEND", b""))
+    about = [(b"iTXt", _pack_text(key, text)) for key, text in (texts or {}).items()]
+    chunks = ((b"IHDR", header), *about, (b"IDAT", compressed), (b"IEND", b""))
     return SIGNATURE + b"".join(_pack_chunk(name, content) for name, content in chunks)
 
 
@@ -74,6 +79,11 @@ def _compress_strip(rows: np.ndarray, is_last: bool) -> bytes:
     compressor = zlib.compressobj(LEVEL, wbits=-zlib.MAX_WBITS)
     end = zlib.Z_FINISH if is_last else zlib.Z_SYNC_FLUSH
     return compressor.compress(rows.data) + compressor.flush(end)
+
+
+def _pack_text(keyword: str, text: str) -> bytes:
+    """Return the content of an uncompressed iTXt chunk without a language."""
+    return keyword.encode("latin-1") + bytes(5) + text.encode()
 
 
 def _pack_chunk(name: bytes, content: bytes) -> bytes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.chat import ChatFormat
+from sglang_omni.models.image import ImageFormat, ImageModel
 from sglang_omni.models.media_format import MediaFormat
 from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.models.speech_text import SpeechText
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sglang_omni.models.encoder import ModalityModel
-    from sglang_omni.models.image import ImageModel
     from sglang_omni.models.speech import SpeechModel
 
 
@@ -79,9 +79,16 @@ class ModelFamily(ABC):
     def encoder_width(self, checkpoint: Path) -> int:
         """Return the width of a feature row. Raises `CheckpointError`."""
 
+    def image_format(self, checkpoint: Path, chat: ChatFormat) -> ImageFormat:
+        """Return how the checkpoint is asked for images, if it draws any.
+
+        `chat` is the checkpoint's `chat_format`. Raises `CheckpointError`.
+        """
+        raise CheckpointError(f"{checkpoint}: this model family draws no images")
+
     def load_image_model(
         self, checkpoint: Path, device: str, dtype: str, backend: str = "auto", fp8: bool = False
-    ) -> "ImageModel":
+    ) -> ImageModel:
         """Load the image model of a checkpoint, if `Capabilities.image_output` says it has one.
 
         Args:

@@ -17,8 +17,8 @@ FILE = "sglang_omni.json"
 
 SpeechTask = Literal["speech", "music", "sound"]
 
-# Prompts, and what no route offers yet.
-_PRIVATE = ("transcription_prompt", "translation_prompt", "image_output")
+# Prompts.
+_PRIVATE = ("transcription_prompt", "translation_prompt")
 
 LANGUAGE_NAMES = {"en": "English", "zh": "Chinese"}
 

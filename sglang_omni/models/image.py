@@ -1,6 +1,7 @@
-"""What the image engine needs of a model that draws: images in the making, and batched steps.
+"""What a model that draws provides: the prompt of an image, and batched steps in the image engine.
 
-The engine owns which images take part in a step; an image in the making belongs to its family.
+The API process has the `ImageFormat`, without torch; the engine has the `ImageModel`. The engine
+owns which images take part in a step; an image in the making belongs to its family.
 """
 
 from collections.abc import Hashable, Sequence
@@ -8,6 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+from sglang_omni.models.chat import TokenizedPrompt, Turn
+
+Size = tuple[int, int]
+"""Height and width in pixels."""
 
 ImageInProgress = Any
 """An image between two steps as its family has it; the engine only hands it on."""
@@ -32,13 +38,63 @@ class ImageInput:
 
     states: np.ndarray
     prompt: str
-    size: tuple[int, int] | None
+    size: Size | None
     aspect: float | None
     resolution: int
     steps: int
     guidance: float
     seed: int
     reference: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """The size of an image, and what it counts as in tokens."""
+
+    size: Size
+    tokens: int
+
+
+@dataclass(frozen=True)
+class ImagePrompt:
+    """The thinker's prompt for an image.
+
+    Attributes:
+        prompt: Its tokens, query tokens included; its runs are those of the media.
+        text: The same as text, which may quote what the image is to show.
+        query_run: The inclusive run (first, last) of the query tokens.
+        query_grid: The patch grid (t, h, w) that gives them their positions.
+    """
+
+    prompt: TokenizedPrompt
+    text: str
+    query_run: tuple[int, int]
+    query_grid: tuple[int, int, int]
+
+
+class ImageFormat(Protocol):
+    """How a checkpoint is asked for an image. Imports no torch."""
+
+    @property
+    def query_rows(self) -> np.ndarray:
+        """Return the embeddings of the query tokens [queries, hidden].
+
+        They are float32, or uint16 bits of bfloat16.
+        """
+
+    def build_prompt(self, messages: Sequence[Turn]) -> ImagePrompt:
+        """Return the prompt of an image that a chat describes. Raises `InvalidRequest`."""
+
+    def plan(
+        self, size: Size | None, aspect: float | None, resolution: int, reference: Size | None
+    ) -> ImagePlan:
+        """Return what the model makes of a requested size; see `ImageInput`.
+
+        `reference` is the size of the image to edit. Raises `InvalidRequest`.
+        """
+
+    def fit_resolution(self, size: Size) -> int:
+        """Return the resolution nearest to that of a requested size."""
 
 
 class ImageModel(Protocol):
@@ -59,6 +115,9 @@ class ImageModel(Protocol):
 
     def progress(self, image: ImageInProgress) -> tuple[int, int]:
         """Return the number of steps done, and of all steps."""
+
+    def preview(self, image: ImageInProgress) -> np.ndarray:
+        """Return what an image between two steps will probably be, in the form of `finish`."""
 
     def finish(self, image: ImageInProgress) -> np.ndarray:
         """Return the pixels of an image after its last step, uint8 [height, width, 3]."""

@@ -17,6 +17,7 @@ class CheckpointSizes:
         kv_heads: Number of KV heads, which ranks can split.
         context: Length of the model's context, in tokens.
         fp8: Whether the checkpoint is stored as FP8.
+        image: Bytes of the models that draw images; 0 if it draws none.
     """
 
     matrices: int
@@ -28,6 +29,7 @@ class CheckpointSizes:
     kv_heads: int
     context: int
     fp8: bool
+    image: int = 0
 
     @property
     def thinker(self) -> int:

@@ -26,6 +26,8 @@ KEY_BYTES = 16
 # How many media may have their files in memory at once, in total and per tenant. Other media wait
 # unread for as long as their requests may take.
 MAX_OPEN_MEDIA, MAX_OPEN_MEDIA_PER_TENANT = 32, 16
+# An image that is not for the encoder keeps its size, unless it is very large.
+ORIGINAL_SIZE = PixelBudget(factor=1, min_pixels=1, max_pixels=1 << 24)
 MEDIA_QUEUE_RULES = QueueRules(max_length=512, max_wait_s=86_400.0)
 
 
@@ -136,6 +138,16 @@ class MediaPreprocessor:
             async with self._media_queue.admit(tenant, "normal"):
                 (content,) = await fetch_all(part.sources, self._policy, tenant)
                 return content
+
+    async def decode_original(
+        self, part: MediaPart, file: bytes, tenant: str | None = None
+    ) -> tuple[Decoded, SharedArray]:
+        """Decode an image in its own size, uint8 [1, height, width, 3].
+
+        Raises `InvalidRequest`, naming the part's field.
+        """
+        with with_error_field(part.field):
+            return await self._media_decoders.decode("image", [file], ORIGINAL_SIZE, tenant=tenant)
 
     async def _open(self, part: MediaPart, use_cache: bool, tenant: str | None) -> MediaInput:
         files = await fetch_all(part.sources, self._policy, tenant)

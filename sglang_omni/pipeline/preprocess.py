@@ -6,7 +6,7 @@ from itertools import islice
 
 from sglang_omni.engines.encoder.cache import Embedding
 from sglang_omni.engines.thinker.contract import Features, ThinkerRequest
-from sglang_omni.models.chat import ChatFormat, Item, TokenizedPrompt
+from sglang_omni.models.chat import ChatFormat, Item, TokenizedPrompt, Turn
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.protocol.errors import ContextExceeded, OmniError
@@ -49,17 +49,24 @@ def preprocess(
         ContextExceeded: The prompt leaves no room for an answer.
     """
     field = "messages" if request.prompt_ids is None else "prompt"
-    _check_text(request, context_length)
+    check_text(request, context_length)
     prompt = tokenize(request, media, chat)
+    has_sound = any(medium.sound for medium in media)
+    hint = " or leave out the sound of videos (use_audio_in_video)" if has_sound else ""
+    check_prompt_length(prompt, context_length, field, hint)
+    return prompt
+
+
+def check_prompt_length(
+    prompt: TokenizedPrompt, context_length: int, field: str, hint: str = ""
+) -> None:
+    """Raise `ContextExceeded`, naming the field, if a prompt leaves no room for an answer."""
     if len(prompt.ids) >= context_length:
-        has_sound = any(medium.sound for medium in media)
-        hint = " or leave out the sound of videos (use_audio_in_video)" if has_sound else ""
         raise ContextExceeded(
             f"the prompt has {len(prompt.ids)} tokens, but the context has {context_length}; "
             f"shorten the {field}{hint}",
             param=field,
         )
-    return prompt
 
 
 def tokenize(
@@ -68,8 +75,13 @@ def tokenize(
     """Return the tokens of a prompt of any length. Raises `InvalidRequest` as `preprocess` does."""
     if request.prompt_ids is not None:
         return TokenizedPrompt(request.prompt_ids)
+    return chat.tokenize(build_turns(request, media), request.thinking, request.tools)
+
+
+def build_turns(request: ChatRequest, media: Sequence[MediaInput]) -> list[Turn]:
+    """Return the messages of a chat with placeholders for its media."""
     remaining_media = iter(media)
-    turns = [
+    return [
         _Turn(
             message.role,
             tuple(
@@ -82,10 +94,9 @@ def tokenize(
         )
         for message in request.messages
     ]
-    return chat.tokenize(turns, request.thinking, request.tools)
 
 
-def _check_text(request: ChatRequest, context_length: int) -> None:
+def check_text(request: ChatRequest, context_length: int) -> None:
     """Reject text that cannot fit the context, before it is tokenized."""
     num_characters, limit = _count_characters(request), CHARACTERS_PER_TOKEN * context_length
     if num_characters > limit:

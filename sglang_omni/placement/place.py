@@ -42,6 +42,8 @@ def place_engines(
 ) -> tuple[Config, PlacementPlan]:
     """Return the configuration with every engine on a GPU, and the plan that it follows.
 
+    Where only the image engine has no room, and images are not required, there is none.
+
     Raises:
         StartupError: No plan fits the constraints. The message has the nearest plans that fit.
         ConfigError: The configuration contradicts itself.
@@ -49,6 +51,9 @@ def place_engines(
     get_thinker_tp_size(config.thinker)
     constraints = get_constraints(config)
     plan = make_plan(sizes, gpus, constraints)
+    if plan is None and config.image.enabled == "auto":
+        plan = make_plan(sizes, gpus, replace(constraints, has_images=False))
+        config = replace(config, image=replace(config.image, enabled="never"))
     if plan is None:
         raise StartupError(explain_misfit(sizes, gpus, constraints, config.model_path))
     return apply_plan(config, plan), plan
@@ -64,7 +69,18 @@ def get_constraints(config: Config) -> PlacementConstraints:
         image_encoder_ranks=config.image_encoder.tp_size,
         audio_encoder=config.audio_encoder.gpus,
         has_encoders=not config.text_only,
+        image=config.image.gpus,
+        has_images=_may_draw_on_gpu(config),
     )
+
+
+def _may_draw_on_gpu(config: Config) -> bool:
+    """Return whether an image engine uses a GPU, if the checkpoint draws images."""
+    options = config.image
+    wants_images = options.enabled == "always" or (
+        options.enabled == "auto" and not config.text_only
+    )
+    return wants_images and options.device != "cpu"
 
 
 def apply_plan(config: Config, plan: PlacementPlan) -> Config:
@@ -77,6 +93,8 @@ def apply_plan(config: Config, plan: PlacementPlan) -> Config:
             max_total_tokens=thinker.max_total_tokens or plan.kv_tokens,
         )
     config = replace(config, thinker=thinker, talker=replace(config.talker, gpus=plan.talker))
+    if plan.image:
+        config = replace(config, image=replace(config.image, gpus=plan.image))
     if not plan.audio_encoder:
         return config
     return replace(
@@ -109,6 +127,11 @@ def format_plan(plan: PlacementPlan, gpus: Sequence[Gpu]) -> str:
             lines.append(f"  {label:24} {share.part:14} {sizes}")
             label = ""
     lines.append(f"  the thinker's KV cache holds {plan.kv_tokens:,} tokens")
+    if plan.unplaced_image_bytes:
+        lines.append(
+            f"  no images are drawn: the image engine's {plan.unplaced_image_bytes / GB:.1f} GB of "
+            "weights do not fit beside the other engines"
+        )
     return "\n".join(lines)
 
 
@@ -126,6 +149,11 @@ def explain_misfit(
         f"and encoders {(sizes.talker + sizes.image_encoder + sizes.audio_encoder) / GB:.0f} GB, "
         f"plus working memory for each; GPUs found: {found}"
     ]
+    if constraints.has_images and sizes.image:
+        lines.append(
+            f"its image engine takes another {sizes.image / GB:.0f} GB, which --image.enabled "
+            "never saves"
+        )
     quantized, larger = find_nearest(sizes, gpus, constraints) if gpus else (None, None)
     if quantized is not None:
         lines.append(

@@ -1,11 +1,11 @@
 """Plan the placement of engines on GPUs. Pure functions.
 
-The thinker takes the largest number of ranks that leaves at least one GPU free. The talker and the
-encoders use the free GPUs, so that speech and images do not slow down text. If no GPU is free, all
+The thinker takes the largest number of ranks that leaves at least one GPU free. The other
+engines use the free GPUs, so that speech and images do not slow down text. If no GPU is free, all
 engines share. Constraints of the user are kept.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sglang_omni.engines.runtime.gpus import Gpu
@@ -17,6 +17,8 @@ GIB = 1 << 30
 THINKER_RESERVE = 7 * GIB
 # The same for the other engines: context, largest forward pass, and the talker's slots and graphs.
 IMAGE_RESERVE, AUDIO_RESERVE, TALKER_RESERVE = 6 * GIB, 3 * GIB, 8 * GIB
+# The image engine's activations are those of a few large images.
+DRAWING_RESERVE = 6 * GIB
 # The fraction of a GPU's memory that remains after the driver and fragmentation.
 USABLE_FRACTION = 0.97
 RANK_CHOICES = (4, 2, 1)
@@ -26,8 +28,8 @@ RANK_CHOICES = (4, 2, 1)
 class PlacementConstraints:
     """The placement that the user fixed. None, or no GPU, leaves the choice to the planner.
 
-    The talker and the audio encoder have a replica on each of their GPUs. Each replica of the image
-    encoder has `image_encoder_ranks` GPUs.
+    The talker, the audio encoder and the image engine have a replica on each of their GPUs. Each
+    replica of the image encoder has `image_encoder_ranks` GPUs.
     """
 
     tp_size: int | None = None
@@ -37,6 +39,8 @@ class PlacementConstraints:
     image_encoder_ranks: int = 1
     audio_encoder: tuple[int, ...] = ()
     has_encoders: bool = True
+    image: tuple[int, ...] = ()
+    has_images: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class PlacementPlan:
     `kv_tokens` is the size of the thinker's KV cache; it leaves room for the other engines.
     `mem_fraction_static` leaves only SGLang's own working memory free, so it does not matter
     whether the other engines have allocated their memory before SGLang measures it.
+    `unplaced_image_bytes` are the weights of an image engine that the checkpoint has and the plan
+    has not.
     """
 
     thinker: tuple[int, ...]
@@ -66,6 +72,8 @@ class PlacementPlan:
     kv_tokens: int
     fp8: bool
     mem_fraction_static: float
+    image: tuple[int, ...] = ()
+    unplaced_image_bytes: int = 0
 
 
 def make_plan(
@@ -130,12 +138,16 @@ def fill_layout(
         shares += [
             GpuShare("audio encoder", gpu, sizes.audio_encoder, AUDIO_RESERVE) for gpu in audio
         ]
+    drawing: tuple[int, ...] = ()
+    if constraints.has_images and sizes.image:
+        # It takes more memory than the encoders, and its steps take longer than the talker's.
+        free = _compute_free_bytes(shares, usable_bytes)
+        roomiest = max(others, key=lambda gpu: free.get(gpu, 0))
+        drawing = constraints.image or (roomiest,)
+        shares += [GpuShare("image", gpu, sizes.image, DRAWING_RESERVE) for gpu in drawing]
     if not {share.gpu for share in shares} <= usable_bytes.keys():
         return None
-    free_bytes = {
-        index: size - sum(s.weight_bytes + s.working_bytes for s in shares if s.gpu == index)
-        for index, size in usable_bytes.items()
-    }
+    free_bytes = _compute_free_bytes(shares, usable_bytes)
     bytes_per_token = sizes.kv_bytes // min(len(thinker), sizes.kv_heads)
     kv_tokens = min(free_bytes[gpu] for gpu in thinker) // bytes_per_token
     if min(free_bytes.values()) < 0 or kv_tokens < sizes.context:
@@ -150,7 +162,19 @@ def fill_layout(
         kv_tokens=kv_tokens,
         fp8=sizes.fp8,
         mem_fraction_static=round(1 - THINKER_RESERVE / min_usable_bytes, 3),
+        image=drawing,
+        unplaced_image_bytes=0 if drawing else sizes.image,
     )
+
+
+def _compute_free_bytes(
+    shares: Sequence[GpuShare], usable_bytes: Mapping[int, int]
+) -> dict[int, int]:
+    """Return what the shares leave free of each GPU; negative where they do not fit."""
+    return {
+        index: size - sum(s.weight_bytes + s.working_bytes for s in shares if s.gpu == index)
+        for index, size in usable_bytes.items()
+    }
 
 
 def find_nearest(
@@ -162,7 +186,13 @@ def find_nearest(
     one.
     """
     unconstrained = replace(
-        constraints, tp_size=None, thinker=(), talker=(), image_encoder=(), audio_encoder=()
+        constraints,
+        tp_size=None,
+        thinker=(),
+        talker=(),
+        image_encoder=(),
+        audio_encoder=(),
+        image=(),
     )
     quantized = None if sizes.fp8 else make_plan(sizes.quantized(), gpus, unconstrained)
     last_gpu = gpus[-1]

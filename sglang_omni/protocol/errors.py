@@ -109,6 +109,26 @@ class ItemNotFound(InvalidRequest):
     code = "item_not_found"
 
 
+class ImageNotFound(InvalidRequest):
+    """There is no image at that URL any more."""
+
+    status = 404
+    code = "image_not_found"
+
+
+class ImagesUnavailable(InvalidRequest):
+    """The server draws no images."""
+
+    status = 404
+    code = "images_unavailable"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"{model} draws no images on this server; a chat understands them "
+            "(POST /v1/chat/completions)"
+        )
+
+
 class RequestTooLarge(InvalidRequest):
     """The body of a request is larger than the server allows."""
 

@@ -14,6 +14,7 @@ from sglang_omni.config.engine_options import (
     TalkerOptions,
     ThinkerOptions,
 )
+from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.config.media_options import MediaOptions
 from sglang_omni.config.tree import Config
 from sglang_omni.engines.encoder.contract import EncoderSettings
@@ -32,7 +33,9 @@ from sglang_omni.models.registry import family_of
 from sglang_omni.placement.place import get_thinker_tp_size
 
 BuildEngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
-EngineOptions = ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions
+EngineOptions = (
+    ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions | ImageOptions
+)
 
 
 SGLANG_THINKER = "sglang_omni.engines.thinker.worker:open_worker"
@@ -118,11 +121,11 @@ def build_thinker_spec(
         settings,
         {
             **thinker_environment(
-                settings, _get_num_threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)
+                settings, get_num_threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)
             ),
             **(env or {}),
         },
-        **_get_deadlines(options),
+        **get_deadlines(options),
         output=build_output_rules(config),
     )
 
@@ -138,7 +141,7 @@ def build_talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, .
     options, spec = config.talker, build_talker_spec(config, checkpoint)
     settings: TalkerSettings = spec.settings
     if settings.device == "cpu":
-        threads = max(1, _get_num_threads() // options.replicas)
+        threads = max(1, get_num_threads() // options.replicas)
         return spec.replicate([replace(settings, threads=threads)] * options.replicas)
     if options.replicas != 1:
         raise make_option_error(
@@ -163,7 +166,7 @@ def build_talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         min_patches=options.min_patches,
         max_patches=options.max_patches,
         context=options.context,
-        threads=_get_num_threads() if device == "cpu" else None,
+        threads=get_num_threads() if device == "cpu" else None,
         graphs=options.graphs,
         fp8=options.fp8,
         admission=options.admission,
@@ -172,14 +175,15 @@ def build_talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         "talker",
         "sglang_omni.engines.speech.worker:open_worker",
         settings,
-        talker_environment(device, _get_num_threads()),
-        **_get_deadlines(options),
+        talker_environment(device, get_num_threads()),
+        **get_deadlines(options),
         max_in_flight=TALKER_MAX_REQUESTS,
         output=build_output_rules(config),
     )
 
 
-def _get_deadlines(options: EngineOptions) -> Deadlines:
+def get_deadlines(options: EngineOptions) -> Deadlines:
+    """Return the time limits of an engine."""
     return {
         "start_deadline_s": options.start_deadline_s,
         "phase_deadline_s": options.phase_deadline_s,
@@ -241,7 +245,7 @@ def build_encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
         max_audio_seconds=config.audio_encoder.max_seconds
         or (CPU_AUDIO_SECONDS if device == "cpu" else GPU_AUDIO_SECONDS),
         graphs=config.image_encoder.graphs and device == "cuda",
-        threads=_get_num_threads() if device == "cpu" else None,
+        threads=get_num_threads() if device == "cpu" else None,
     )
 
 
@@ -256,14 +260,14 @@ def _build_encoder_replicas(
         name,
         factory,
         all_settings[0],
-        **_get_deadlines(options),
+        **get_deadlines(options),
         unready_after_s=_get_encoder_unready_after_s(all_settings[0], options),
         output=output,
     )
     visible_devices = os.environ.get(VISIBLE_DEVICES_VARIABLE)
     return tuple(
         replace(
-            replica, env=encoder_environment(replica.settings, _get_num_threads(), visible_devices)
+            replica, env=encoder_environment(replica.settings, get_num_threads(), visible_devices)
         )
         for replica in spec.replicate(all_settings)
     )
@@ -342,7 +346,7 @@ def build_fetch_policy(config: Config) -> FetchPolicy:
     )
 
 
-def _get_num_threads() -> int:
+def get_num_threads() -> int:
     """Return the threads of an engine on a CPU: half of the cores.
 
     The thinker and the talker run at the same time, an encoder mostly before them.

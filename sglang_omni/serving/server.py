@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.config.tree import Config
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
@@ -22,13 +23,20 @@ from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.engines.thinker.sglang_metrics import SGLangMetrics
 from sglang_omni.media.speech_spans import CutRules
+from sglang_omni.models.image import Size
 from sglang_omni.models.registry import family_of
+from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest
 from sglang_omni.pipeline.preprocess import apply_answer_grammar, tokenize
 from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece, cut_recording
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.compat.voice_names import map_openai_voices
-from sglang_omni.protocol.errors import EngineUnavailable, Forbidden, RequestNotFound
+from sglang_omni.protocol.errors import (
+    EngineUnavailable,
+    Forbidden,
+    ImagesUnavailable,
+    RequestNotFound,
+)
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.serving.engine_config import (
@@ -36,6 +44,7 @@ from sglang_omni.serving.engine_config import (
     build_engine_specs,
     build_output_rules,
 )
+from sglang_omni.serving.image_engine import ImageEngine, create_image_engine
 from sglang_omni.serving.media_engines import MediaEngines
 from sglang_omni.serving.model_names import read_model_names
 from sglang_omni.serving.reading import build_reading
@@ -58,14 +67,18 @@ class Server:
         self.config = config
         self.model_names = read_model_names(config)
         family = family_of(checkpoint)
-        self.capabilities = family.capabilities(checkpoint)
+        stated = family.capabilities(checkpoint)
         self._chat = family.chat_format(checkpoint)
+        self._image = create_image_engine(config, checkpoint, stated, self._chat)
+        self.capabilities = replace(stated, image_output=self._image is not None)
         self.speech_text = family.speech_text
         self.reading = build_reading(config.text)
         self._media = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         specs = build_specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in specs.items()}
+        if self._image is not None:
+            self._engines["image"] = self._image.pool
         self.voice_aliases = parse_aliases(config.voice_alias)
         presets = family.voice_names(checkpoint)
         self._check_voices(presets)
@@ -186,6 +199,11 @@ class Server:
         return self.config.realtime
 
     @property
+    def image_options(self) -> ImageOptions:
+        """Return what a request for images may ask for."""
+        return self.config.image
+
+    @property
     def ready(self) -> bool:
         """Return whether the server can serve requests and is not shutting down.
 
@@ -259,6 +277,22 @@ class Server:
         path = None if name is None else str(folder.resolve() / name)
         self.processes[engine].profile(path)
         return path or ""
+
+    def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+        """Draw images once they are admitted. Raises `Overloaded`, `ImagesUnavailable`."""
+        pipeline = self._require_images().create_pipeline(
+            self._media, self._admission, self._admit, self._thinker_info().context_length
+        )
+        return self._admission.with_timeout(request, pipeline.draw(request))
+
+    def fit_resolution(self, size: Size) -> int:
+        """Return the resolution nearest to a requested size. Raises `ImagesUnavailable`."""
+        return self._require_images().format.fit_resolution(size)
+
+    def _require_images(self) -> ImageEngine:
+        if self._image is None:
+            raise ImagesUnavailable(self.capabilities.name)
+        return self._image
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat request once it is admitted. Raises `Overloaded`."""

@@ -15,9 +15,11 @@ from sglang_omni.admission.controller import (
     estimate_kv_tokens,
     talker_capacity,
 )
+from sglang_omni.engines.image.contract import ImageEngineInfo
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.media.limits import VideoOptions
+from sglang_omni.pipeline.image_request import ImageRequest
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -50,6 +52,24 @@ def make_controller(
         "talker": [engine(TalkerInfo(44_100, 0.32, ("river",), slots=1))],
     }
     return AdmissionController(processes, QueueRules(queue, 5.0), timeout_s)
+
+
+def drawing(max_images: int, queue: int = 0) -> AdmissionController:
+    image = [engine(ImageEngineInfo(max_images, 4, "float32"))] * 2
+    processes: dict[str, list[Any]] = {"thinker": [], "talker": [], "image": image}
+    return AdmissionController(processes, QueueRules(queue, 5.0), 10.0)
+
+
+async def test_each_image_takes_a_place_of_the_image_engine() -> None:
+    controller = drawing(max_images=1)
+    request = ImageRequest("1", "a mill", (1,))
+    async with controller.admit_image(request), controller.admit_image(request):
+        assert controller.counters()["image"]["admitted"] == 2
+        with pytest.raises(Overloaded, match="image engine is at capacity"):
+            async with controller.admit_image(request):
+                pass
+    assert controller.counters()["image"] == {"admitted": 0, "queued": 0, "rejected": 1}
+    assert "image" not in make_controller().counters()
 
 
 def chat(voice: Voice | None = None, text: str = "hello", **terms: Any) -> ChatRequest:

@@ -28,14 +28,14 @@ def test_a_reader_gets_the_pixels(
     workers: int | None,
 ) -> None:
     pixels = draw(*size)
-    image = Image.open(io.BytesIO(encode_png(pixels, workers)))
+    image = Image.open(io.BytesIO(encode_png(pixels, workers=workers)))
     assert image.mode == "RGB"
     assert np.array_equal(np.array(image), pixels)
 
 
 def test_smooth_images_become_small() -> None:
     pixels = gradient(512, 512)
-    assert len(encode_png(pixels, 8)) < pixels.nbytes / 20
+    assert len(encode_png(pixels, workers=8)) < pixels.nbytes / 20
 
 
 def test_each_row_has_the_better_filter() -> None:

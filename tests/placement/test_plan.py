@@ -111,6 +111,41 @@ def test_a_text_only_server_places_no_encoders() -> None:
     assert placed.image_encoder.gpus == ()
 
 
+@pytest.mark.parametrize(("sizes", "count", "gpu"), [(FP8, 2, 1), (BF16, 4, 3), (FP8, 8, 6)])
+def test_images_are_drawn_where_the_most_memory_is_free(
+    sizes: CheckpointSizes, count: int, gpu: int
+) -> None:
+    # The talker's card has less free memory than the encoders'.
+    sizes = replace(sizes, talker=12 * GB, image=16 * GB)
+    placed, plan = place_engines(config(), sizes, h200(count))
+    assert plan.image == placed.image.gpus == (gpu,)
+    assert "  image  " in format_plan(plan, h200(count))
+
+
+@pytest.mark.parametrize(
+    "options", [{"image__enabled": "never"}, {"text_only": True}, {"image__device": "cpu"}]
+)
+def test_images_that_are_not_drawn_on_a_card_take_no_room(options: dict[str, object]) -> None:
+    placed, plan = place_engines(config(**options), replace(FP8, image=16 * GB), h200(1))
+    assert plan.image == placed.image.gpus == ()
+    assert "image" not in {share.part for share in plan.shares}
+
+
+def test_given_cards_draw_images() -> None:
+    placed, plan = place_engines(config(image__gpus="0,1"), replace(FP8, image=16 * GB), h200(2))
+    assert plan.image == placed.image.gpus == (0, 1)
+
+
+def test_images_are_left_out_where_they_do_not_fit_unless_they_are_required() -> None:
+    sizes = replace(FP8, image=16 * GB)
+    placed, plan = place_engines(config(), sizes, h200(1))
+    assert plan.image == ()
+    assert placed.image.enabled == "never"
+    assert "no images are drawn: the image engine's 16.0 GB" in format_plan(plan, h200(1))
+    with pytest.raises(StartupError, match=r"--image\.enabled never saves"):
+        place_engines(config(image__enabled="always"), sizes, h200(1))
+
+
 def test_a_plan_becomes_the_configuration_and_a_table() -> None:
     placed, plan = place_engines(config(), FP8, h200(1))
     assert placed.thinker.tp_size == 1

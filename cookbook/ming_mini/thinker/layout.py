@@ -16,7 +16,7 @@ from cookbook.ming_mini.thinker.configs import MINI, SIZES, Sizes, main_config
 from cookbook.ming_mini.thinker.tasks import KINDS, groups
 from cookbook.ming_mini.thinker.tokenizer import build_tokenizer, frequent_words
 from sglang_omni.models.ming.tiny import configs as tiny
-from sglang_omni.models.ming.tiny.write import write_json
+from sglang_omni.models.ming.tiny.files import write_json
 
 SAMPLED = 8000
 """The number of item groups of each kind whose words are counted."""

@@ -21,7 +21,7 @@ from cookbook.ming_mini_2.voices.speakers import PRESETS
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, Take, make_clips
 from sglang_omni.models import capabilities
 from sglang_omni.models.checksums import write_checksums
-from sglang_omni.models.ming.tiny.write import write_json
+from sglang_omni.models.ming.tiny.files import write_json
 
 # In the order of the list of voices: the first is a server's default.
 PROMPTS = {

@@ -3,6 +3,7 @@
 import math
 
 from sglang_omni.admission.controller import estimate_prompt_tokens
+from sglang_omni.pipeline.image_request import ImageRequest
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -17,6 +18,9 @@ from sglang_omni.pipeline.request import (
 
 # 16 characters a second are a quick voice.
 BYTES_PER_AUDIO_TOKEN = 5
+
+# An image counts as a token for each 16 x 16 pixels.
+PIXELS_PER_IMAGE_TOKEN = 256
 
 
 def total_tokens(usage: Usage) -> int:
@@ -39,6 +43,12 @@ def estimate_speech_tokens(request: SpeechRequest, frame_s: float) -> int:
     if request.max_seconds is None:
         return spoken
     return min(spoken, math.ceil(request.max_seconds / frame_s))
+
+
+def estimate_image_tokens(request: ImageRequest) -> int:
+    """Return the tokens to reserve for images: the estimated prompt, and squares of the size."""
+    prompt_tokens = estimate_prompt_tokens(request.to_chat(request.references))
+    return prompt_tokens + len(request.seeds) * request.resolution**2 // PIXELS_PER_IMAGE_TOKEN
 
 
 class TokenCount:

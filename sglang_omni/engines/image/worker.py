@@ -33,7 +33,7 @@ class ImageWorker:
     """A `StepWorker`. A step is one evaluation of the diffusion model, for images of one kind."""
 
     def __init__(self, model: ImageModel, settings: ImageSettings) -> None:
-        self.info = ImageEngineInfo(settings.max_batch_size, settings.dtype)
+        self.info = ImageEngineInfo(settings.max_images, settings.max_batch_size, settings.dtype)
         self._model, self._settings = model, settings
         self._waiting: dict[str, DrawRequest] = {}
         # In the order in which they are served: who has done a step goes to the end.
@@ -104,7 +104,7 @@ class ImageWorker:
         results: StepResults = []
         for request_id, drawing in batch.items():
             step, num_steps = self._model.progress(drawing.image)
-            results.append((request_id, DrawProgress(step, num_steps)))
+            results.append((request_id, self._report(drawing, step, num_steps)))
             del self._running[request_id]
             if step < num_steps:
                 self._running[request_id] = drawing
@@ -125,6 +125,18 @@ class ImageWorker:
         key = self._model.batch_key(next(iter(ready.values())).image)
         alike = [name for name, d in ready.items() if self._model.batch_key(d.image) == key]
         return {name: ready[name] for name in alike[: self._settings.max_batch_size]}
+
+    def _report(self, drawing: Drawing, step: int, num_steps: int) -> DrawProgress:
+        """Return the progress of an image, with a preview if one is due."""
+        index = drawing.request.find_preview(step, num_steps)
+        if index is None:
+            return DrawProgress(step, num_steps)
+        try:
+            layout = drawing.request.previews[index].write(self._model.preview(drawing.image))
+        except OSError:
+            # The owner has cancelled the request, which ends with the next step.
+            return DrawProgress(step, num_steps)
+        return DrawProgress(step, num_steps, (index, layout))
 
     def _finish(self, drawing: Drawing) -> DrawnImage | OmniError:
         """Decode an image and write it to its request's memory."""
@@ -180,14 +192,16 @@ def open_worker(settings: ImageSettings) -> ImageWorker:
 
     Raises:
         CheckpointError: The checkpoint is incomplete or draws no images.
-        ConfigError: The dtype is unknown.
+        ConfigError: The dtype or the back end is not supported.
     """
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     if settings.device != "cpu":
         torch.cuda.set_device(torch.device(settings.device))
     family = family_of(settings.checkpoint)
-    model = family.load_image_model(settings.checkpoint, settings.device, settings.dtype)
+    model = family.load_image_model(
+        settings.checkpoint, settings.device, settings.dtype, settings.backend, settings.fp8
+    )
     worker = ImageWorker(model, settings)
     report_progress("warming up")
     worker.warm_up()

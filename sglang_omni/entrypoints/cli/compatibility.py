@@ -12,6 +12,7 @@ from sglang_omni.protocol.compat.adapt import iterate_rules
 from sglang_omni.protocol.compat.chat import CHAT_RULES
 from sglang_omni.protocol.compat.completions import COMPLETION_RULES
 from sglang_omni.protocol.compat.field_rules import FieldRules, Ignored, Mapped, Refused, Rule
+from sglang_omni.protocol.compat.images import EDIT_RULES, GENERATION_RULES
 from sglang_omni.protocol.compat.model_names import WELL_KNOWN_MODELS
 from sglang_omni.protocol.compat.responses import CREATE_RESPONSE_RULES
 from sglang_omni.protocol.compat.speech import SPEECH_RULES
@@ -44,6 +45,8 @@ _BODIES: tuple[tuple[str, FieldRules], ...] = (
     ("Tokenization", replace(TOKENIZE_RULES, nested={})),
     ("Speech", SPEECH_RULES),
     ("Transcription", TRANSCRIPTION_RULES),
+    ("Image", GENERATION_RULES),
+    ("Image edit", EDIT_RULES),
     ("Realtime events", EVENT_RULES),
 )
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
+from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.config.option_list import Option, list_options
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
@@ -53,6 +54,7 @@ def create_documented_app() -> FastAPI:
         model="",
         capabilities=SimpleNamespace(name=""),
         realtime=RealtimeOptions(),
+        image_options=ImageOptions(),
         max_body_bytes=0,
         strict_fields=False,
         draining=asyncio.Event(),
@@ -94,6 +96,9 @@ def render_bodies(schema: Json) -> Iterator[str]:
             content = operation.get("requestBody", {}).get("content", {})
             if form := content.get("multipart/form-data"):
                 yield from _render_body(f"{method.upper()} {path} (form)", form["schema"])
+            own_schema = content.get("application/json", {}).get("schema", {})
+            if "properties" in own_schema:
+                yield from _render_body(f"{method.upper()} {path} (JSON)", own_schema)
 
 
 def _render_body(name: str, body: Json) -> Iterator[str]:

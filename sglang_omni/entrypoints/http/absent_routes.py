@@ -9,6 +9,7 @@ TRANSCRIPTION = "POST /v1/audio/transcriptions"
 VOICES = "POST /v1/audio/voices"
 NORMALIZATION = "POST /v1/audio/normalize"
 MODELS = "GET /v1/models"
+IMAGES = ("POST /v1/images/generations", "POST /v1/images/edits")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ ABSENT_ROUTES = (
     AbsentRoute("/v1/score", "this model does not score pairs of texts", ("POST /v1/completions",)),
     AbsentRoute("/v1/classify", "this model does not classify texts"),
     AbsentRoute("/v1/moderations", "this model does not moderate; a chat can be asked to"),
-    AbsentRoute("/v1/images", "images are not made; a chat understands them"),
+    AbsentRoute("/v1/images", "images are drawn or edited by other routes", IMAGES),
     AbsentRoute("/v1/videos", "videos are not made; a chat understands them"),
     AbsentRoute("/v1/files", "no files are stored; requests carry their media", (CHAT, VOICES)),
     AbsentRoute("/v1/uploads", "no files are stored; requests carry their media", (CHAT, VOICES)),

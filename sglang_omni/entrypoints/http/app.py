@@ -22,6 +22,7 @@ from sglang_omni.entrypoints.http.routes import (
     chat,
     completions,
     health,
+    images,
     monitoring,
     normalize,
     responses,
@@ -115,6 +116,7 @@ def _include_routes(
     app.include_router(normalize.create_router(backend))
     app.include_router(transcriptions.create_router(backend))
     app.include_router(voices.create_router(backend))
+    app.include_router(images.create_router(backend))
     app.include_router(realtime.routes(backend, recorder))
     app.webhooks.include_router(realtime.documentation())
     app.include_router(health.create_model_router(backend))

@@ -6,7 +6,9 @@ HEALTH_PATHS = ("/health", "/ready", "/ping", "/health_generate", "/version")
 PUBLIC_PATHS = frozenset({"/", *HEALTH_PATHS, DOCS_PATH, "/openapi.json"})
 # The files of the page at "/" and of the documentation.
 PLAYGROUND_PREFIX = "/playground/"
-PUBLIC_PREFIXES = (PLAYGROUND_PREFIX, f"{DOCS_PATH}/")
+# Drawn images, by names that cannot be guessed.
+IMAGE_FILES_PREFIX = "/v1/images/files/"
+PUBLIC_PREFIXES = (PLAYGROUND_PREFIX, f"{DOCS_PATH}/", IMAGE_FILES_PREFIX)
 # These need a key. Gateways ask for them every few seconds.
 MONITORING_PATHS = frozenset(
     {

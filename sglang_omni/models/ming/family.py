@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
+from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.image.config import has_image_output
+from sglang_omni.models.ming.image.format import MingImageFormat
 from sglang_omni.models.ming.media_rules import FORMAT
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.sizes import read_sizes
@@ -105,6 +107,11 @@ class MingFamily(ModelFamily):
 
         return MingSpeechModel(load_modules(checkpoint, device, dtype))
 
+    def image_format(self, checkpoint: Path, chat: ChatFormat) -> MingImageFormat:
+        """See `ModelFamily`."""
+        assert isinstance(chat, MingChatFormat)
+        return MingImageFormat(checkpoint, chat)
+
     def load_image_model(
         self, checkpoint: Path, device: str, dtype: str, backend: str = "auto", fp8: bool = False
     ) -> "MingImageModel":
@@ -116,7 +123,8 @@ class MingFamily(ModelFamily):
     def capabilities(self, checkpoint: Path) -> Capabilities:
         """See `ModelFamily`."""
         draws = has_image_output(checkpoint)
-        return read_capabilities(checkpoint, replace(RELEASED, image_output=draws))
+        stated = read_capabilities(checkpoint, replace(RELEASED, image_output=draws))
+        return replace(stated, image_output=stated.image_output and draws)
 
     def chat_format(self, checkpoint: Path) -> MingChatFormat:
         """See `ModelFamily`."""

@@ -8,6 +8,14 @@ from safetensors import safe_open
 from sglang_omni.models.checkpoint_files import list_shard_files
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, strip_encoder_prefix
+from sglang_omni.models.ming.image.config import (
+    CONNECTOR,
+    GLYPHS,
+    HEAD,
+    TRANSFORMER,
+    VAE,
+    has_image_output,
+)
 from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
 from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.protocol.errors import CheckpointError
@@ -37,6 +45,17 @@ def read_sizes(checkpoint: Path) -> CheckpointSizes:
         kv_heads=kv_heads,
         context=text["max_position_embeddings"],
         fp8=fp8,
+        image=_sum_image_files(checkpoint) if has_image_output(checkpoint) else 0,
+    )
+
+
+def _sum_image_files(checkpoint: Path) -> int:
+    """Return the bytes of the image folders as served. Tensors of `.pt` files count as stored."""
+    folders = (HEAD, CONNECTOR, TRANSFORMER, VAE)
+    files = [path for name in folders for path in (checkpoint / name).glob("*.safetensors")]
+    glyphs = (checkpoint / GLYPHS).glob("byt5_m*/byt5_m*.pt")
+    return sum(size for path in files for _, size in _served_sizes(path, False)) + sum(
+        path.stat().st_size for path in glyphs
     )
 
 

@@ -30,6 +30,10 @@ WELL_KNOWN_MODELS: Mapping[str, tuple[str, ...]] = {
         *("gpt-realtime-2", "gpt-realtime-2.1", "gpt-realtime-2.1-mini"),
         *("gpt-4o-realtime-preview", "gpt-4o-mini-realtime-preview"),
     ),
+    "images": (
+        *("dall-e-2", "dall-e-3", "gpt-image-1", "gpt-image-1-mini"),
+        *("gpt-image-1.5", "chatgpt-image-latest"),
+    ),
     "any, in SGLang's examples": ("default",),
 }
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}")

@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,38 @@ def test_images_of_one_kind_share_steps(worker: ImageWorker) -> None:
         drawn.layout
     )
     assert np.abs(difference).max() <= 1
+
+
+def test_previews_come_evenly_spaced_and_approach_the_image(worker: ImageWorker) -> None:
+    request = replace(small_request(steps=9), previews=(SharedArray(), SharedArray()))
+    *progress, drawn = run(worker, {"1": request})["1"]
+    assert isinstance(drawn, DrawnImage)
+    image = request.pixels.read(drawn.layout).astype(int)
+    errors = {}
+    for output in progress:
+        assert isinstance(output, DrawProgress)
+        if output.preview is not None:
+            index, layout = output.preview
+            preview = request.previews[index].read(layout)
+            assert preview.shape == image.shape
+            errors[output.step] = np.abs(preview - image).mean()
+    assert list(errors) == [2, 5]
+    assert errors[5] < errors[2]
+
+
+@pytest.mark.parametrize(("steps", "due"), [(1, []), (2, [1]), (4, [1, 2, 3]), (28, [7, 14, 21])])
+def test_few_steps_have_few_previews(steps: int, due: list[int]) -> None:
+    request = replace(small_request(), previews=tuple(SharedArray() for _ in range(3)))
+    found = [step for step in range(1, steps + 1) if request.find_preview(step, steps) is not None]
+    assert found == due
+
+
+def test_a_preview_that_nobody_waits_for_does_not_harm_the_engine(worker: ImageWorker) -> None:
+    request = replace(small_request(steps=5), previews=(SharedArray(),))
+    object.__setattr__(request.previews[0], "path", "/proc/self/fd/99999")
+    *progress, drawn = run(worker, {"1": request})["1"]
+    assert isinstance(drawn, DrawnImage)
+    assert progress == [DrawProgress(step + 1, 4) for step in range(4)]
 
 
 def test_images_of_other_kinds_take_turns(worker: ImageWorker) -> None:

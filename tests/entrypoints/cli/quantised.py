@@ -7,9 +7,10 @@ from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
 from sglang_omni.models.ming.tiny import configs, write_tiny_checkpoint
 from sglang_omni.models.ming.tiny.draw import WeightSampler
 from sglang_omni.models.ming.tiny.encoders import sample_encoder_weights
+from sglang_omni.models.ming.tiny.files import write_json
 from sglang_omni.models.ming.tiny.thinker import sample_thinker_weights
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
-from sglang_omni.models.ming.tiny.write import write_json, write_shards
+from sglang_omni.models.ming.tiny.write import write_shards
 
 
 def write_wide_checkpoint(folder: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, get_args
 import numpy as np
 
 from sglang_omni.config.http_options import HttpOptions
+from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
@@ -25,8 +26,18 @@ from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
 from sglang_omni.media.speech_spans import CutRules
 from sglang_omni.models.capabilities import SpeechTask
+from sglang_omni.models.image import Size
 from sglang_omni.models.speech_text import DEFAULT_READING, SpeechText
 from sglang_omni.observability.trace_recorder import TraceRecorder
+from sglang_omni.pipeline.image_request import (
+    CompletedImage,
+    ImageEvent,
+    ImageRequest,
+    ImagesFinished,
+    ImageStep,
+    ImageUsage,
+    PartialImage,
+)
 from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -59,10 +70,12 @@ EVERYTHING = replace(
     transcription_hints=True,
     translation_prompt="Put this into English.",
     video_sound=True,
+    image_output=True,
 )
 USAGE = Usage(prompt_tokens=7, cached_tokens=3, completion_tokens=5, audio_tokens=4)
 Request = ChatRequest | SpeechRequest
 Script = Callable[[Any], AsyncGenerator[Event, None]]
+ImageScript = Callable[[ImageRequest], AsyncGenerator[ImageEvent, None]]
 
 
 def tone(seconds: float = TONE_S) -> np.ndarray:
@@ -119,6 +132,17 @@ def hanging(*events: Event) -> Script:
     return script
 
 
+async def paint(request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+    """Draw images of 4 x 2 pixels, of which the seed is the colour; previews are black."""
+    for index, seed in enumerate(request.seeds):
+        for number in range(request.previews):
+            yield PartialImage(index, number, np.zeros((2, 4, 3), np.uint8))
+        yield ImageStep(index, 1, 1)
+        usage = ImageUsage(7, 6 * len(request.references), 8)
+        yield CompletedImage(index, np.full((2, 4, 3), seed % 256, np.uint8), seed, usage)
+    yield ImagesFinished(ImageUsage(7, 6 * len(request.references), 8 * len(request.seeds)))
+
+
 class FakeCloner:
     """Makes a voice of any recording but an empty one."""
 
@@ -160,6 +184,7 @@ class FakeBackend:
     realtime = RealtimeOptions()
     has_speaker_encoder = accepts_media = True
     has_grammars = supports_grammar = True
+    image_options = ImageOptions()
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()
@@ -175,6 +200,7 @@ class FakeBackend:
         self.cloner = FakeCloner()
         self.voice_registry = VoiceRegistry(self.cloner, store)
         self.script: Script = echo
+        self.image_script: ImageScript = paint
         self.requests: list[Any] = []
         self.profiles: list[str | None] = []
         self.pieces: tuple[RecordingPiece, ...] = ()
@@ -213,12 +239,15 @@ class FakeBackend:
         self.profiles.append(name)
         return f"/profiles/{name}" if name else ""
 
-    async def _play(self, request: Request) -> AsyncGenerator[Event, None]:
+    def _play(self, request: Request) -> AsyncGenerator[Event, None]:
+        return self._play_any(request, self.script)
+
+    async def _play_any(self, request: Any, script: Any) -> AsyncGenerator[Any, None]:
         self.requests.append(request)
         running, token = self._running, object()
         running.add(token)
         try:
-            async for event in self.script(request):
+            async for event in script(request):
                 yield event
         finally:
             running.discard(token)
@@ -235,6 +264,13 @@ class FakeBackend:
         for piece in self.pieces or (RecordingPiece(0.0, 1.0, 1.0, 1.0, content),):
             yield piece
         yield RecordingEnd(self.pieces[-1].end if self.pieces else 1.0)
+
+    def fit_resolution(self, size: Size) -> int:
+        return 1024 if size[0] * size[1] > 512 * 512 else 512
+
+    def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+        """Draw images of one colour, which is the seed, unless a script does otherwise."""
+        return self._play_any(request, self.image_script)
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         return self._play(request)

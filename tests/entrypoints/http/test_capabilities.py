@@ -40,6 +40,7 @@ def test_the_list_of_models_tells_them(http: httpx.Client) -> None:
         "transcription_hints": False,
         "starter_prompts": list(CAPABILITIES.starter_prompts),
         "video_sound": CAPABILITIES.video_sound,
+        "image_output": CAPABILITIES.image_output,
     }
     assert http.get("/v1/models/org/ming").json() == card
 

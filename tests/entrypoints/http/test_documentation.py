@@ -144,8 +144,9 @@ def test_every_get_route_answers_in_the_media_type_that_is_documented(
 
 
 def test_every_example_is_answered_in_a_documented_media_type(
-    http: httpx.Client, schema: dict[str, Any]
+    http: httpx.Client, backend: FakeBackend, schema: dict[str, Any]
 ) -> None:
+    backend.capabilities = replace(backend.capabilities, image_output=True)
     seen = set()
     for _, path, operation in operations(schema):
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
@@ -157,7 +158,8 @@ def test_every_example_is_answered_in_a_documented_media_type(
         assert "examples" in body or not body, path
     audio = ("/v1/audio/speech", "/v1/audio/speech/batch", "/v1/audio/normalize")
     text = ("/v1/chat/completions", "/v1/completions", "/v1/tokenize", "/v1/detokenize")
-    assert seen == {"/v1/responses", *text, *audio}
+    images = ("/v1/images/generations", "/v1/images/edits")
+    assert seen == {"/v1/responses", *text, *audio, *images}
 
 
 def test_examples_name_the_model_that_is_served(schema: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -178,6 +179,22 @@ def test_speech_and_every_choice_count() -> None:
         assert [answer.status_code for answer in spoken] == [200, 429]
         two = ask(served, n=2)
     assert two.status_code == 429
+
+
+def draw(served: Served, **fields: Any) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {ONE}"}
+    body = {"prompt": "a mill", "resolution": 512, **fields}
+    return httpx.post(f"{served.url}/v1/images/generations", json=body, headers=headers)
+
+
+def test_images_reserve_their_tokens_and_give_back_what_they_did_not_use() -> None:
+    with limited(tokens_per_minute=3000) as served:
+        served.backend.capabilities = replace(served.backend.capabilities, image_output=True)
+        # An image of 512 x 512 pixels reserves 1,024 tokens; the fake's has 15.
+        answers = [draw(served, n=2) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200] * 3
+        assert draw(served, n=3).status_code == 429
+        assert len(served.backend.requests) == 3
 
 
 def test_the_openai_client_comes_again_by_itself() -> None:

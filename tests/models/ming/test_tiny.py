@@ -13,6 +13,8 @@ import torch
 from transformers import AutoTokenizer
 
 from sglang_omni.models.checkpoint_files import INDEX_FILE
+from sglang_omni.models.ming.family import FAMILY
+from sglang_omni.models.ming.image.model import load_image_model
 from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.speech.cfm import Sampling
@@ -38,12 +40,15 @@ from sglang_omni.models.ming.tiny.words import LANGUAGES
 from sglang_omni.models.weights import TensorFolder
 from sglang_omni.protocol.errors import StartupError
 from tests.models.ming.prompt.test_chat import message
-from tests.testing.golden import TINY
+from tests.testing.golden import TINY, file_of
 
 CPU = torch.device("cpu")
 QUESTIONS = ("Hello, how are you?", "你好，今天天气怎么样？", "Tell me a story.", "12.5 + 3 = ?")
-LIMIT_BYTES = 12_000_000
+LIMIT_BYTES = 15_000_000
+WEIGHTS = (".safetensors", ".onnx", ".wav", ".pt")
 CONFIGURATIONS = ("", "talker/", "talker/llm/", "talker/vae/")
+
+IMAGE_FOLDERS = ("mlp", "connector", "transformer", "vae")
 
 # Samples and stop probabilities by voice and text.
 Speech = dict[tuple[str, str], tuple[np.ndarray, list[float]]]
@@ -109,6 +114,13 @@ def test_every_file_of_the_released_layout_is_there(checkpoint: Path) -> None:
         "talker/data/voice_name.json",
         "talker/data/spks/prompt.wav",
         "talker/data/lg/prompt_15014.wav",
+        *(f"{name}/config.json" for name in ("mlp", "connector", "transformer", "vae")),
+        *("mlp/model.safetensors", "connector/model.safetensors"),
+        *(f"{name}/diffusion_pytorch_model.safetensors" for name in ("transformer", "vae")),
+        "scheduler/scheduler_config.json",
+        *(f"byt5/{name}.json" for name in ("byt5", "color_idx", "font_idx")),
+        "byt5/google__byt5-small/config.json",
+        *("byt5/byt5_model/byt5_model.pt", "byt5/byt5_mapper/byt5_mapper.pt"),
     }
 
 
@@ -158,6 +170,40 @@ def kinds_of(folder: Path) -> set[tuple[str, int, torch.dtype]]:
     return {(name, tensor.dim(), tensor.dtype) for name, tensor in kinds}
 
 
+def test_the_image_folders_load_strictly_and_draw(checkpoint: Path) -> None:
+    assert FAMILY.capabilities(checkpoint).image_output
+    model = load_image_model(checkpoint, "cpu", "float32")
+    image = model.start(model.sample_input())
+    while image.state.step < image.state.num_steps:
+        model.advance([image])
+    pixels = model.finish(image)
+    assert pixels.shape == (256, 1024, 3)
+    assert 20 < pixels.std() < 120
+
+
+@pytest.mark.parametrize("folder", IMAGE_FOLDERS)
+def test_image_configurations_have_the_keys_of_the_golden_checkpoint(
+    checkpoint: Path, folder: str
+) -> None:
+    golden = file_of("image/tiny_image_checkpoint")
+    ours, theirs = (
+        json.loads((root / folder / "config.json").read_text()) for root in (checkpoint, golden)
+    )
+    assert keys_of(ours) <= keys_of(theirs)
+
+
+@pytest.mark.parametrize("folder", IMAGE_FOLDERS)
+def test_without_one_of_its_folders_a_checkpoint_draws_no_images(
+    checkpoint: Path, tmp_path: Path, folder: str
+) -> None:
+    for path in checkpoint.iterdir():
+        if path.name != folder:
+            (tmp_path / path.name).symlink_to(path)
+    assert not FAMILY.capabilities(tmp_path).image_output
+    (tmp_path / "sglang_omni.json").write_text('{"image_output": true}')
+    assert not FAMILY.capabilities(tmp_path).image_output
+
+
 def test_encoder_tensors_have_the_names_of_the_golden_checkpoint(checkpoint: Path) -> None:
     ours, theirs = (
         {name for name in TensorFolder(root) if is_encoder_tensor(name)}
@@ -183,7 +229,7 @@ def test_another_seed_changes_all_weights_and_voices(checkpoint: Path, tmp_path:
     write_tiny_checkpoint(tmp_path, seed=1)  # an empty folder is fine
     ours, theirs = contents(checkpoint), contents(tmp_path)
     changed = {file for file in ours if ours[file] != theirs[file]}
-    assert changed == {file for file in ours if file.endswith((".safetensors", ".onnx", ".wav"))}
+    assert changed == {file for file in ours if file.endswith(WEIGHTS)}
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:

@@ -40,16 +40,29 @@ async def read_form(
     Raises:
         InvalidRequest: A field is missing, repeated or unknown; the error names it.
     """
-    async with _parse_form(request, model, files, rules) as (fields, upload):
-        return fields, await upload.read()
+    async with _parse_form(request, model, files, rules) as (fields, uploads):
+        return fields, await uploads[0].read()
+
+
+async def read_files_form(
+    request: Request,
+    model: type[Fields],
+    files: Sequence[str],
+    rules: FieldRules | None = None,
+    *,
+    max_files: int,
+) -> tuple[Fields, list[bytes]]:
+    """Return the same, with the bytes of one or several files. See `read_form`."""
+    async with _parse_form(request, model, files, rules, max_files) as (fields, uploads):
+        return fields, [await upload.read() for upload in uploads]
 
 
 async def open_form(
     request: Request, model: type[Fields], files: Sequence[str], rules: FieldRules | None = None
 ) -> tuple[Fields, SharedDescriptor]:
     """Return the same, with the file on disk. See `read_form`."""
-    async with _parse_form(request, model, files, rules) as (fields, upload):
-        return fields, await asyncio.to_thread(_to_descriptor, upload)
+    async with _parse_form(request, model, files, rules) as (fields, uploads):
+        return fields, await asyncio.to_thread(_to_descriptor, uploads[0])
 
 
 def _to_descriptor(upload: UploadFile) -> SharedDescriptor:
@@ -60,13 +73,17 @@ def _to_descriptor(upload: UploadFile) -> SharedDescriptor:
 
 @asynccontextmanager
 async def _parse_form(
-    request: Request, model: type[Fields], files: Sequence[str], rules: FieldRules | None
-) -> AsyncIterator[tuple[Fields, UploadFile]]:
-    """Parse a form. Its file is closed at the end of the context."""
+    request: Request,
+    model: type[Fields],
+    files: Sequence[str],
+    rules: FieldRules | None,
+    max_files: int = 1,
+) -> AsyncIterator[tuple[Fields, list[UploadFile]]]:
+    """Parse a form. Its files are closed at the end of the context."""
     content_type = request.headers.get("content-type", "")
     if not content_type.lower().startswith(FORM_TYPE):
         raise InvalidRequest(f"the body must be of type {FORM_TYPE}")
-    async with request.form(max_files=2, max_fields=64) as form:
+    async with request.form(max_files=max_files + 1, max_fields=64) as form:
         if (held_body := getattr(request.state, LARGE_BODY_KEY, None)) is not None:
             held_body.release()  # The form has its own copy.
         texts: dict[str, Any] = {}
@@ -76,6 +93,8 @@ async def _parse_form(
                 raise InvalidRequest(f"a field name {NOT_UNICODE}")
             if name in files:
                 uploads.append(_require_file(name, value))
+            elif isinstance(value, UploadFile) and rules is not None and name in rules.names:
+                texts[name] = value.filename or name  # The rule decides on the file.
             else:
                 _add_text(texts, name, _require_text(name, value), rules or _NO_RULES)
         if rules is not None:
@@ -83,10 +102,11 @@ async def _parse_form(
             note_ignored_fields(request, adapted.ignored)
             texts = adapted.fields
         fields = _validate(model, texts, rules)
-        if len(uploads) != 1:
-            reason = "is missing" if not uploads else "is given twice"
+        if not 1 <= len(uploads) <= max_files:
+            repeated = "is given twice" if max_files == 1 else f"is given over {max_files} times"
+            reason = repeated if uploads else "is missing"
             raise InvalidRequest(f"{files[0]}: the file {reason}", param=files[0])
-        yield fields, uploads[0]
+        yield fields, uploads
 
 
 def _add_text(texts: dict[str, Any], name: str, text: str, rules: FieldRules) -> None:

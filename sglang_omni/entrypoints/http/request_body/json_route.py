@@ -7,7 +7,7 @@ they come from a page of another site, before they reach a route.
 
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -23,6 +23,7 @@ from sglang_omni.entrypoints.http.request_body.json_unicode import check_json_un
 from sglang_omni.entrypoints.http.request_body.reader import LARGE_BODY_KEY, MAX_SMALL_BODY_BYTES
 from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.pipeline.work_threads import run_off_loop
+from sglang_omni.protocol.body import Body
 from sglang_omni.protocol.compat.adapt import Adapted, adapt
 from sglang_omni.protocol.compat.field_rules import FieldRules
 from sglang_omni.protocol.errors import UnsupportedMediaType
@@ -31,6 +32,7 @@ JSON_TYPE = "application/json"
 FORM_TYPE = "application/x-www-form-urlencoded"
 # Types that say nothing about the content.
 GENERIC_TYPES = frozenset({"", "application/octet-stream", "text/plain"})
+Fields = TypeVar("Fields", bound=Body)
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -120,6 +122,25 @@ def _parse_and_validate(body: bytearray, rules: FieldRules, validator: TypeAdapt
         raise RequestValidationError(
             [{**detail, "loc": ("body", *detail["loc"])} for detail in errors]
         ) from None
+
+
+async def read_json(request: Request, model: type[Fields], rules: FieldRules) -> Fields:
+    """Return the validated body of a route that takes JSON among other types.
+
+    Raises `InvalidRequest`, naming the field.
+    """
+    await require_json(request)
+    held_body = get_large_body(request)
+    body = bytearray(await request.body()) if held_body is None else held_body.take()
+    try:
+        adapted = await run_off_loop(
+            len(body), _parse_and_validate, body, rules, TypeAdapter(model)
+        )
+    except RequestValidationError as error:
+        raise to_invalid_request(error.errors(), rules) from None
+    note_ignored_fields(request, adapted.ignored)
+    fields: Fields = adapted.fields
+    return fields
 
 
 async def require_json(request: Request) -> None:

@@ -79,8 +79,15 @@ class GlyphConfig:
 
 
 def has_image_output(checkpoint: Path) -> bool:
-    """Whether a checkpoint has the folders that image output needs."""
-    return (checkpoint / HEAD).is_dir()
+    """Return whether a checkpoint has the folders that image output needs."""
+    return not list_missing_files(checkpoint)
+
+
+def list_missing_files(checkpoint: Path) -> list[str]:
+    """Return which configurations of image output a checkpoint lacks. Glyphs are optional."""
+    folders = (HEAD, CONNECTOR, TRANSFORMER, VAE)
+    files = [*(f"{name}/config.json" for name in folders), f"{SCHEDULER}/scheduler_config.json"]
+    return [file for file in files if not (checkpoint / file).exists()]
 
 
 def read_head_config(checkpoint: Path) -> ImageHeadConfig:

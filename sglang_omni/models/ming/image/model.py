@@ -16,43 +16,49 @@ from sglang_omni.models.ming.image.loading import ImageModules, load_image_modul
 from sglang_omni.models.ming.image.pixels import resize_output, stretch_reference
 from sglang_omni.models.ming.image.sampler import DenoisingState, advance, draw_noise, open_state
 from sglang_omni.models.ming.image.schedule import compute_sigmas
-from sglang_omni.models.ming.image.sizes import (
-    SizePlan,
-    compute_default_size,
-    crop_to_aspect,
-    plan_sizes,
-)
+from sglang_omni.models.ming.image.sizes import SizePlan, plan_image
 from sglang_omni.protocol.errors import ConfigError, InvalidRequest
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-@dataclass(frozen=True)
+@dataclass
 class MingImage:
-    """An image in the making. `num_rows` is the number of its condition rows."""
+    """An image in the making.
+
+    `num_rows` is the number of its condition rows. `previous` are the latents before its last step.
+    """
 
     plan: SizePlan
     num_rows: int
     has_reference: bool
     state: DenoisingState
+    previous: Tensor | None = None
 
 
 def plan_input(image_input: ImageInput) -> SizePlan:
-    """Return the sizes of an image. An edited image keeps its own ratio, unless one is asked for.
+    """Return the sizes of an image. Raises `InvalidRequest`."""
+    reference = image_input.reference
+    return plan_image(
+        image_input.size,
+        image_input.aspect,
+        image_input.resolution,
+        None if reference is None else (reference.shape[0], reference.shape[1]),
+    )
+
+
+def estimate_final(image: MingImage) -> Tensor:
+    """Return the latents of an image if its last velocity stayed the same to the end.
 
     Raises:
-        InvalidRequest: The image would be too narrow.
+        ValueError: The image has done no step.
     """
-    aspect = image_input.aspect
-    if aspect is not None and aspect <= 0:
-        raise InvalidRequest("the aspect ratio must be positive", param="aspect_ratio")
-    if image_input.reference is not None:
-        # Cropping decides the size only: the whole reference image is stretched to it.
-        height, width, _ = image_input.reference.shape
-        size = (height, width) if aspect is None else crop_to_aspect((height, width), aspect)
-    else:
-        size = image_input.size or compute_default_size(aspect or 1.0)
-    return plan_sizes(size, image_input.resolution)
+    state = image.state
+    if image.previous is None:
+        raise ValueError("an image has no preview before its first step")
+    before, now = state.sigmas[state.step - 1], state.sigmas[state.step]
+    velocity = (state.latents - image.previous) / (before - now).item()
+    return state.latents + now.item() * velocity
 
 
 class MingImageModel:
@@ -83,11 +89,18 @@ class MingImageModel:
 
     def advance(self, images: Sequence[MingImage]) -> None:
         """See `ImageModel`."""
+        for image in images:
+            image.previous = image.state.latents
         advance(self.denoiser, [image.state for image in images])
 
     def progress(self, image: MingImage) -> tuple[int, int]:
         """See `ImageModel`."""
         return image.state.step, image.state.num_steps
+
+    def preview(self, image: MingImage) -> np.ndarray:
+        """See `ImageModel`."""
+        latents = estimate_final(image)
+        return resize_output(self._modules.vae.decode(latents), image.plan.output)
 
     def finish(self, image: MingImage) -> np.ndarray:
         """See `ImageModel`."""

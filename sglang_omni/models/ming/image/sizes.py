@@ -161,3 +161,29 @@ def plan_sizes(size: Size, resolution: int) -> SizePlan:
         )
     bucket = select_bucket(size, resolution)
     return SizePlan(size, bucket, compute_output_size(size, bucket))
+
+
+def plan_image(
+    size: Size | None, aspect: float | None, resolution: int, reference: Size | None
+) -> SizePlan:
+    """Return the plan for an image. An edited one keeps its own ratio, unless another is asked for.
+
+    Args:
+        size: The requested size, which counts only without a reference.
+        aspect: The requested ratio of width to height.
+        resolution: The side of a square image of the requested resolution class.
+        reference: The size of the image to edit.
+
+    Raises:
+        InvalidRequest: The image would be too narrow, or the aspect ratio is none.
+    """
+    # The nearest size of the model would be drawn, which is not what was asked for.
+    if aspect is not None and not MIN_RATIO <= aspect <= MAX_RATIO:
+        raise InvalidRequest(
+            f"an aspect ratio must be between {MIN_RATIO:g} and {MAX_RATIO:g}",
+            param="aspect_ratio",
+        )
+    if reference is not None:
+        # Cropping decides the size only: the whole reference image is stretched to it.
+        size = reference if aspect is None else crop_to_aspect(reference, aspect)
+    return plan_sizes(size or compute_default_size(aspect or 1.0), resolution)

@@ -1,38 +1,32 @@
 """Write a complete tiny checkpoint in the layout of the released model."""
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import torch
-from safetensors.torch import save
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from sglang_omni.models.checkpoint_files import INDEX_FILE, WEIGHTS_FILE
-from sglang_omni.models.ming.config import read_talker_config, read_vae_config
-from sglang_omni.models.ming.encoders.tensors import POSITIONAL_EMBEDDING
-from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS
+from sglang_omni.models.ming.config import (
+    read_encoder_config,
+    read_talker_config,
+    read_vae_config,
+)
 from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
 from sglang_omni.models.ming.tiny import configs
 from sglang_omni.models.ming.tiny.draw import WeightSampler
 from sglang_omni.models.ming.tiny.encoders import sample_encoder_weights
-from sglang_omni.models.ming.tiny.speech import (
-    ISTFT_WINDOW,
-    sample_talker_weights,
-    sample_vae_weights,
-)
+from sglang_omni.models.ming.tiny.files import write_json, write_tensors
+from sglang_omni.models.ming.tiny.images import write_image_folders
+from sglang_omni.models.ming.tiny.speech import sample_talker_weights, sample_vae_weights
 from sglang_omni.models.ming.tiny.thinker import sample_thinker_weights
 from sglang_omni.models.ming.tiny.tokenizers import build_talker_tokenizer, build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.voices import write_voices
 from sglang_omni.protocol.errors import StartupError
 
 SHARDS = 2
-# The released files store these tables in float32, everything else in bfloat16.
-FLOAT32 = (POSITIONAL_EMBEDDING, ISTFT_WINDOW, *ROTARY_BUFFERS)
 
 
 def write_tiny_checkpoint(folder: Path, seed: int = 0) -> None:
@@ -48,6 +42,8 @@ def write_tiny_checkpoint(folder: Path, seed: int = 0) -> None:
             sampler = WeightSampler(seed)
             _write_thinker(unfinished, sampler)
             _write_talker(unfinished / "talker", sampler)
+            width = read_encoder_config(unfinished).hidden_size
+            write_image_folders(unfinished, sampler, width)
     except OSError as error:
         raise StartupError(f"cannot write a checkpoint to {folder}: {error}") from error
 
@@ -124,19 +120,3 @@ def _split_into_shards(tensors: Mapping[str, Tensor]) -> list[list[str]]:
         shards[elements_before * SHARDS // total].append(name)
         elements_before += tensor.numel()
     return shards
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> int:
-    """Write a file of tensors in the released dtypes; return their size in bytes."""
-    stored = {
-        name: tensor.to(torch.float32 if name in FLOAT32 else torch.bfloat16).contiguous()
-        for name, tensor in tensors.items()
-    }
-    # Not `save_file`, which makes the file readable only by its owner.
-    path.write_bytes(save(stored, metadata={"format": "pt"}))
-    return sum(tensor.nbytes for tensor in stored.values())
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON in UTF-8, with a line break at the end."""
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

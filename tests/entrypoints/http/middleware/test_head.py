@@ -1,6 +1,7 @@
 """Every route that answers GET answers HEAD: same status and headers, no body."""
 
 import re
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -40,6 +41,11 @@ def test_head_is_get_without_a_body(http: httpx.Client, backend: FakeBackend, ro
     path = VALUES.get(route, route)
     if path is None:
         path = "/v1/requests/" + http.get("/v1/models").headers["x-request-id"]
+    if route == "/v1/images/files/{name}":
+        backend.capabilities = replace(backend.capabilities, image_output=True)
+        body = {"prompt": "a mill", "response_format": "url"}
+        (item,) = http.post("/v1/images/generations", json=body).json()["data"]
+        path = httpx.URL(item["url"]).path
     if "{response_id}" in path:
         stored = http.post("/v1/responses", json={"input": "Hello."}).json()
         path = path.replace("{response_id}", stored["id"])

@@ -1,0 +1,12 @@
+"""The process environment of the image engine from its device. A pure function."""
+
+
+def build_environment(device: str, threads: int) -> dict[str, str]:
+    """Return the environment variables that must be set before the engine starts.
+
+    `threads` is the number of CPU threads; it is not used on a GPU.
+    """
+    if device == "cpu":
+        return {"OMP_NUM_THREADS": str(threads)}
+    # Images of different sizes would leave gaps between fixed segments: about 1 GB.
+    return {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}

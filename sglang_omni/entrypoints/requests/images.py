@@ -1,0 +1,142 @@
+"""Conversion of the fields of the image routes to a request of the pipeline."""
+
+import secrets
+from collections.abc import Sequence
+
+from sglang_omni.config.image_options import ImageOptions
+from sglang_omni.entrypoints.backend import Backend
+from sglang_omni.entrypoints.requests.metadata import RequestMetadata, require_model
+from sglang_omni.models.image import Size
+from sglang_omni.pipeline.image_request import ImageRequest
+from sglang_omni.pipeline.request import MediaPart
+from sglang_omni.protocol.body import MAX_SEED
+from sglang_omni.protocol.errors import ImagesUnavailable, InvalidRequest
+from sglang_omni.protocol.images import ImageFields, ImageQuality, parse_size
+
+# Random seeds are short, because users copy them.
+MAX_RANDOM_SEED = 2**32
+# OpenAI's names of qualities.
+NAMED_QUALITIES: dict[ImageQuality, ImageQuality] = {
+    "auto": "medium",
+    "standard": "medium",
+    "hd": "high",
+}
+
+
+def build_image_request(
+    body: ImageFields,
+    references: Sequence[MediaPart],
+    backend: Backend,
+    metadata: RequestMetadata,
+) -> ImageRequest:
+    """Return the request of a body; `references` are the images to edit.
+
+    Raises:
+        ImagesUnavailable: The server draws no images.
+        ModelNotFound: The model is not served.
+        InvalidRequest: A field is beyond the server's limits, or contradicts another.
+    """
+    if not backend.capabilities.image_output:
+        raise ImagesUnavailable(backend.capabilities.name)
+    require_model(body.model, backend)
+    options = backend.image_options
+    check_answer_form(body)
+    if body.n > options.max_n:
+        raise InvalidRequest(
+            f"n: this server draws at most {options.max_n} images a request", param="n"
+        )
+    if len(references) > options.max_references:
+        raise InvalidRequest(
+            f"image: this server takes at most {options.max_references} images", param="image"
+        )
+    size = parse_size(body.size)
+    return ImageRequest(
+        **vars(metadata),
+        prompt=body.prompt,
+        seeds=choose_seeds(body.seed, body.n),
+        references=tuple(references),
+        size=size,
+        aspect=_choose_aspect(body, size, is_edit=bool(references)),
+        resolution=_choose_resolution(body, size, backend),
+        steps=choose_steps(body, options),
+        cfg=options.cfg if body.cfg is None else body.cfg,
+        previews=body.partial_images,
+    )
+
+
+def check_answer_form(body: ImageFields) -> None:
+    """Check that the fields about the form of the answer fit each other.
+
+    Raises `InvalidRequest`, naming the field.
+    """
+    if body.background == "transparent":
+        raise InvalidRequest(
+            "background: images are opaque; transparency is not made", param="background"
+        )
+    if body.partial_images and not body.stream:
+        raise InvalidRequest("partial_images: requires stream", param="partial_images")
+    if body.stream and body.response_format == "url":
+        raise InvalidRequest(
+            "response_format: a stream carries the images as b64_json", param="response_format"
+        )
+    if body.output_format == "png" and body.output_compression != 100:
+        raise InvalidRequest(
+            "output_compression: a PNG loses nothing; ask for jpeg or webp",
+            param="output_compression",
+        )
+
+
+def choose_seeds(seed: int | None, count: int) -> tuple[int, ...]:
+    """Return the seed of each image: the given one and the next ones, or random ones."""
+    if seed is None:
+        return tuple(secrets.randbelow(MAX_RANDOM_SEED) for _ in range(count))
+    return tuple((seed + index) % (MAX_SEED + 1) for index in range(count))
+
+
+def name_quality(quality: ImageQuality) -> ImageQuality:
+    """Return the quality as the answer names it: low, medium or high."""
+    return NAMED_QUALITIES.get(quality, quality)
+
+
+def choose_steps(body: ImageFields, options: ImageOptions) -> int:
+    """Return the number of steps: the given one, or half or five thirds of the default.
+
+    Raises `InvalidRequest` beyond the server's limit.
+    """
+    if body.steps is not None:
+        if body.steps > options.max_steps:
+            raise InvalidRequest(
+                f"steps: this server does at most {options.max_steps}", param="steps"
+            )
+        return body.steps
+    by_quality = {"low": max(1, options.steps // 2), "high": options.steps * 5 // 3}
+    return min(by_quality.get(name_quality(body.quality), options.steps), options.max_steps)
+
+
+def _choose_aspect(body: ImageFields, size: Size | None, *, is_edit: bool) -> float | None:
+    """Return the requested ratio of width to height. An edit has its ratio from its size."""
+    if size is None:
+        return body.aspect_ratio
+    if body.aspect_ratio is not None:
+        raise InvalidRequest("aspect_ratio: size gives the ratio already", param="aspect_ratio")
+    height, width = size
+    return width / height if is_edit else None
+
+
+def _choose_resolution(body: ImageFields, size: Size | None, backend: Backend) -> int:
+    """Return the resolution: the given one, that of the size, or the server's largest.
+
+    Raises `InvalidRequest` beyond the server's limit.
+    """
+    largest = backend.image_options.max_resolution
+    if body.resolution is not None:
+        field, side = "resolution", body.resolution
+    elif size is not None:
+        field, side = "size", backend.fit_resolution(size)
+    else:
+        return largest
+    if side > largest:
+        raise InvalidRequest(
+            f"{field}: this server draws at most as many pixels as {largest}x{largest}", param=field
+        )
+    return side

@@ -1,0 +1,264 @@
+"""The stages of a request for images.
+
+    preprocess -> image encoder -> thinker (states at query tokens) -> image (denoising, VAE)
+
+One prefill of the thinker serves all images of a request. Cancelling or closing a generator here
+closes the engine streams below it, and so aborts the work inside the engines.
+"""
+
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, replace
+
+from sglang_omni.engines.encoder.cache import Embedding
+from sglang_omni.engines.image.contract import DrawnImage, DrawProgress, DrawRequest
+from sglang_omni.engines.media_decoder.memory import MediaMemory
+from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
+from sglang_omni.engines.thinker.contract import Features, QueryTokens, ThinkerRequest
+from sglang_omni.models.chat import ChatFormat
+from sglang_omni.models.image import ImageFormat, ImagePlan, ImagePrompt
+from sglang_omni.observability.trace import stage
+from sglang_omni.pipeline.async_streams import gather_or_cancel, merge
+from sglang_omni.pipeline.image_request import (
+    CompletedImage,
+    ImageEvent,
+    ImageRequest,
+    ImagesFinished,
+    ImageStep,
+    ImageUsage,
+    PartialImage,
+)
+from sglang_omni.pipeline.media_preprocessor import MediaInput, MediaPreprocessor
+from sglang_omni.pipeline.preprocess import (
+    aggregate,
+    build_turns,
+    check_prompt_length,
+    check_text,
+    estimate_text_work,
+)
+from sglang_omni.pipeline.request import ChatRequest
+from sglang_omni.pipeline.work_threads import run_off_loop
+from sglang_omni.protocol.errors import EngineFailed
+
+AdmitThinker = Callable[[ChatRequest], AbstractAsyncContextManager[Engine]]
+AdmitImage = Callable[[ImageRequest], AbstractAsyncContextManager[Engine]]
+
+
+@dataclass(frozen=True)
+class QueryRows:
+    """The embeddings of the query tokens, in shared memory."""
+
+    memory: SharedArray
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Original:
+    """A decoded image in its own size: uint8 [height, width, 3] in `layout`."""
+
+    pixels: SharedArray
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class DrawingInput:
+    """What all images of a request have in common."""
+
+    prompt: ImagePrompt
+    plan: ImagePlan
+    usage: ImageUsage
+    original: Original | None
+    states: SharedArray
+    states_layout: Layout
+
+
+class ImagePipeline:
+    """Answer requests for images. Holds no state between requests."""
+
+    def __init__(
+        self,
+        media_preprocessor: MediaPreprocessor,
+        admit_thinker: AdmitThinker,
+        admit_image: AdmitImage,
+        chat: ChatFormat,
+        image_format: ImageFormat,
+        query_rows: QueryRows,
+        context_length: int,
+        media_memory: MediaMemory,
+    ) -> None:
+        """Take the parts of a pipeline.
+
+        Args:
+            media_preprocessor: Loads and encodes the images to edit.
+            admit_thinker: Waits for capacity, and gives the thinker of one request.
+            admit_image: Waits for capacity, and gives the image engine of one image.
+            chat: The model's prompt format.
+            image_format: How the model is asked for images.
+            query_rows: The embeddings of the query tokens.
+            context_length: The thinker's context, in tokens.
+            media_memory: Counts features that wait for the thinker.
+        """
+        self._media_preprocessor, self._media_memory = media_preprocessor, media_memory
+        self._admit_thinker, self._admit_image = admit_thinker, admit_image
+        self._chat, self._format, self._query_rows = chat, image_format, query_rows
+        self._context_length = context_length
+
+    async def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+        """Draw the images of a request, all at once as far as the engine has room."""
+        drawing = await self._prepare(request)
+        images = [self._draw_one(request, drawing, index) for index in range(len(request.seeds))]
+        async with aclosing(merge(*images)) as events:
+            async for event in events:
+                yield event
+        tokens = drawing.plan.tokens * len(request.seeds)
+        yield ImagesFinished(replace(drawing.usage, output_tokens=tokens))
+
+    async def _prepare(self, request: ImageRequest) -> DrawingInput:
+        """Run the stages up to the thinker's states. Raises `InvalidRequest`."""
+        with stage("preprocess"):
+            files = await gather_or_cancel(
+                self._media_preprocessor.fetch(part, request.tenant) for part in request.references
+            )
+            references = tuple(
+                replace(part, sources=(file,))
+                for part, file in zip(request.references, files, strict=True)
+            )
+            original = await self._decode_original(request, files)
+            chat = request.to_chat(references)
+            media = await gather_or_cancel(
+                self._media_preprocessor.open(
+                    part, tenant=request.tenant, priority=request.priority
+                )
+                for part in references
+            )
+            size = None if original is None else original.layout.shape
+            plan = self._format.plan(
+                request.size,
+                request.aspect,
+                request.resolution,
+                None if size is None else (size[0], size[1]),
+            )
+            prompt = await run_off_loop(estimate_text_work(chat), self._build_prompt, chat, media)
+        embeddings = await gather_or_cancel(map(self._media_preprocessor.encode, media))
+        states = SharedArray()
+        layout = await self._compute_states(chat, prompt, media, embeddings, states)
+        usage = count_input(prompt, media)
+        return DrawingInput(prompt, plan, usage, original, states, layout)
+
+    async def _decode_original(self, request: ImageRequest, files: list[bytes]) -> Original | None:
+        """Return the image to change as it is: the encoder's pixels have another size."""
+        if not request.references:
+            return None
+        part = request.references[0]
+        decoded, pixels = await self._media_preprocessor.decode_original(
+            part, files[0], request.tenant
+        )
+        # Without the axis of time, which an image has one step of.
+        return Original(pixels, Layout(decoded.layout.shape[1:], decoded.layout.dtype))
+
+    def _build_prompt(self, chat: ChatRequest, media: list[MediaInput]) -> ImagePrompt:
+        check_text(chat, self._context_length)
+        prompt = self._format.build_prompt(build_turns(chat, media))
+        check_prompt_length(prompt.prompt, self._context_length, "prompt")
+        return prompt
+
+    async def _compute_states(
+        self,
+        chat: ChatRequest,
+        prompt: ImagePrompt,
+        media: list[MediaInput],
+        embeddings: list[Embedding],
+        states: SharedArray,
+    ) -> Layout:
+        """Write the thinker's states at the query tokens to `states`, and return their layout."""
+        request = aggregate(
+            chat, prompt.prompt, media, embeddings, self._chat, self._context_length
+        )
+        request = replace(request, query=self._build_query(prompt, states))
+        feature_bytes = sum(embedding.layout.nbytes for embedding in embeddings)
+        with self._media_memory.hold(chat.tenant, feature_bytes):
+            async with self._admit_thinker(chat) as thinker:
+                return await _run_thinker(thinker, request)
+
+    def _build_query(self, prompt: ImagePrompt, states: SharedArray) -> QueryTokens:
+        rows = self._query_rows
+        embeddings = Features(
+            "image",
+            rows.memory,
+            rows.layout,
+            (prompt.query_run,),
+            # New for each request: query tokens from the radix cache would have no states.
+            secrets.randbits(64),
+            (prompt.query_grid,),
+        )
+        return QueryTokens(embeddings, states)
+
+    async def _draw_one(
+        self, request: ImageRequest, drawing: DrawingInput, index: int
+    ) -> AsyncGenerator[ImageEvent, None]:
+        """Draw the image `index` once the engine has room for it."""
+        order = build_draw_request(request, drawing, request.seeds[index])
+        async with self._admit_image(request) as engine:
+            with stage("image") as span:
+                async with aclosing(engine.submit(order)) as outputs:
+                    async for output in outputs:
+                        span.record_output()
+                        for event in to_events(output, order, drawing, index):
+                            yield event
+
+
+async def _run_thinker(thinker: Engine, request: ThinkerRequest) -> Layout:
+    """Return the layout of the states. Raises `EngineFailed` if there are none."""
+    layout: Layout | None = None
+    with stage("thinker") as span:
+        async with aclosing(thinker.submit(request)) as outputs:
+            async for output in outputs:
+                span.record_output()
+                layout = layout or output.query_states
+    if layout is None:
+        raise EngineFailed("the thinker returned no states at the query tokens")
+    return layout
+
+
+def count_input(prompt: ImagePrompt, media: list[MediaInput]) -> ImageUsage:
+    """Return the tokens of a prompt without its query block: text, and images to edit."""
+    first, last = prompt.query_run
+    block = last + 1 - first + 2
+    image_tokens = sum(medium.rows for medium in media)
+    return ImageUsage(len(prompt.prompt.ids) - block - image_tokens, image_tokens)
+
+
+def build_draw_request(request: ImageRequest, drawing: DrawingInput, seed: int) -> DrawRequest:
+    """Return the order of one image."""
+    original = drawing.original
+    return DrawRequest(
+        states=drawing.states,
+        states_layout=drawing.states_layout,
+        prompt=drawing.prompt.text,
+        pixels=SharedArray(),
+        seed=seed,
+        size=request.size,
+        aspect=request.aspect,
+        resolution=request.resolution,
+        steps=request.steps,
+        guidance=request.cfg,
+        reference=None if original is None else original.pixels,
+        reference_layout=None if original is None else original.layout,
+        previews=tuple(SharedArray() for _ in range(request.previews)),
+    )
+
+
+def to_events(
+    output: DrawProgress | DrawnImage, order: DrawRequest, drawing: DrawingInput, index: int
+) -> list[ImageEvent]:
+    """Return the events of an output of the image engine."""
+    if isinstance(output, DrawnImage):
+        usage = replace(drawing.usage, output_tokens=drawing.plan.tokens)
+        return [CompletedImage(index, order.pixels.read(output.layout), order.seed, usage)]
+    events: list[ImageEvent] = [ImageStep(index, output.step, output.num_steps)]
+    if output.preview is not None:
+        number, layout = output.preview
+        events.append(PartialImage(index, number, order.previews[number].read(layout)))
+    return events

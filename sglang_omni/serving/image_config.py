@@ -1,0 +1,93 @@
+"""Builds the image engine's settings from a configuration."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.image_options import ImageOptions
+from sglang_omni.config.tree import Config
+from sglang_omni.engines.image.contract import ImageSettings
+from sglang_omni.engines.image.launch import build_environment
+from sglang_omni.engines.runtime.process import ProcessSpec
+from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.serving.engine_config import (
+    build_output_rules,
+    get_deadlines,
+    get_num_threads,
+    resolve_device,
+    resolve_dtype,
+)
+
+FACTORY = "sglang_omni.engines.image.worker:open_worker"
+
+
+def draws_images(config: Config, capabilities: Capabilities) -> bool:
+    """Return whether the server has an image engine.
+
+    Raises:
+        ConfigError: Images are required, but the checkpoint draws none.
+    """
+    match config.image.enabled:
+        case "never":
+            return False
+        case "auto":
+            can_draw = capabilities.image_output and not config.text_only
+            return can_draw and _has_place(config)
+    if not capabilities.image_output:
+        raise make_option_error(
+            "image.enabled",
+            f"image.enabled is 'always', but {capabilities.name} draws no images: the checkpoint "
+            "needs the folders mlp, connector, transformer, vae and scheduler",
+        )
+    return True
+
+
+def _has_place(config: Config) -> bool:
+    """Return whether the image engine runs on a CPU, or was given a GPU.
+
+    Its weights take 16 GB, and those who place engines by hand have planned without them. The
+    automatic placement gives it a GPU if one has room.
+    """
+    return _get_device(config) == "cpu" or bool(config.image.gpus)
+
+
+def _get_device(config: Config) -> str:
+    own = config.image.device
+    return resolve_device(config.device if own == "auto" else own)
+
+
+def build_image_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
+    """Return the replicas of the image engine: one for each entry of `gpus`, on a CPU one."""
+    options = config.image
+    device = _get_device(config)
+    settings = ImageSettings(
+        checkpoint=checkpoint,
+        device=device,
+        dtype=_resolve_image_dtype(config, options, device),
+        backend=options.backend,
+        fp8=options.fp8,
+        max_images=options.max_images,
+        max_batch_size=options.max_batch_size,
+        threads=get_num_threads() if device == "cpu" else None,
+    )
+    deadlines = get_deadlines(options)
+    spec = ProcessSpec(
+        "image",
+        FACTORY,
+        settings,
+        build_environment(device, get_num_threads()),
+        **deadlines,
+        # A step of several large images takes seconds, and so does the start of an edit.
+        unready_after_s=max(ProcessSpec.unready_after_s, deadlines["step_deadline_s"] / 2),
+        output=build_output_rules(config),
+    )
+    if device == "cpu":
+        return (spec,)
+    gpus = options.gpus or (0,)
+    return spec.replicate([replace(settings, device=f"cuda:{gpu}") for gpu in gpus])
+
+
+def _resolve_image_dtype(config: Config, options: ImageOptions, device: str) -> str:
+    if options.dtype != "auto":
+        return options.dtype
+    return resolve_dtype(config.dtype, device)

@@ -1,0 +1,257 @@
+"""Images through a running server: the client library, cancellation, a killed engine, metrics."""
+
+import base64
+import io
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+from PIL import Image
+
+from sglang_omni.models.ming.tiny import write_tiny_checkpoint
+from tests.server.running import (
+    RunningServer,
+    call,
+    run_server,
+    serve_options,
+    wait_until,
+)
+from tests.testing.golden import TINY, Case, file_of, load_case, require_case
+from tests.testing.machine import PATIENCE
+
+# Each starts servers of its own.
+pytestmark = pytest.mark.extended
+
+SMALL = {"size": "1024x256", "resolution": 512, "steps": 4}
+
+
+def serve(checkpoint: Path, *options: str) -> Any:
+    command = ("-m", "sglang_omni", "serve", "--version", "v1", "--model-path", str(checkpoint))
+    return run_server(*command, *options, *serve_options(), ready="/ready")
+
+
+@pytest.fixture(scope="module")
+def drawing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    write_tiny_checkpoint(folder)
+    with serve(folder, "--served-model-name", "tiny") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(drawing: RunningServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=drawing.api, api_key="none", max_retries=0, timeout=120) as client:
+        yield client
+
+
+def draw(server: RunningServer, **fields: Any) -> dict[str, Any]:
+    body = {"prompt": "a mill by the river", **SMALL, **fields}
+    reply = httpx.post(f"{server.api}/images/generations", json=body, timeout=120)
+    assert reply.status_code == 200, reply.text
+    answer: dict[str, Any] = reply.json()
+    return answer
+
+
+def to_pixels(content: str) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(content))).convert("RGB")).astype(int)
+
+
+def pixels_of(answer: dict[str, Any]) -> list[np.ndarray]:
+    return [to_pixels(item["b64_json"]) for item in answer["data"]]
+
+
+def is_image_engine_idle(server: RunningServer) -> bool:
+    counters = server.engine("image")["counters"]
+    return all(counters[name] == 0 for name in ("running", "waiting", "admitted"))
+
+
+def test_a_seed_draws_the_same_image_alone_and_among_others(drawing: RunningServer) -> None:
+    together = draw(drawing, n=3, seed=5)
+    images = pixels_of(together)
+    assert [item["seed"] for item in together["data"]] == [5, 6, 7]
+    assert images[0].shape == (256, 1024, 3)
+    assert together["size"] == "1024x256"
+    assert together["usage"]["output_tokens"] == 3 * 1024
+    (alone,) = pixels_of(draw(drawing, seed=6))
+    assert np.abs(alone - images[1]).max() <= 1
+    assert np.abs(images[0] - images[1]).mean() > 5
+    (other,) = pixels_of(draw(drawing, seed=6, prompt="a red house"))
+    assert np.abs(alone - other).mean() > 0.5
+
+
+def test_openais_client_draws_streams_and_edits(client: openai.OpenAI) -> None:
+    extra = {"resolution": 512, "steps": 4, "seed": 1}
+    # The client's types know OpenAI's sizes only.
+    wide = {**extra, "size": "1024x256"}
+    answer = client.images.generate(
+        model="gpt-image-1", prompt='a sign that says "Ming"', extra_body=wide
+    )
+    assert answer.data is not None
+    assert answer.data[0].b64_json is not None
+    whole = to_pixels(answer.data[0].b64_json)
+    events = list(
+        client.images.generate(
+            model="gpt-image-1",
+            prompt='a sign that says "Ming"',
+            stream=True,
+            partial_images=2,
+            extra_body=wide,
+        )
+    )
+    assert [event.type for event in events] == [
+        "image_generation.partial_image",
+        "image_generation.partial_image",
+        "image_generation.completed",
+    ]
+    first, second, last = (to_pixels(event.b64_json) for event in events)
+    assert np.abs(last - whole).max() <= 1
+    assert np.abs(second - last).mean() < np.abs(first - last).mean()
+    buffer = io.BytesIO()
+    Image.fromarray(whole.astype(np.uint8)).save(buffer, "PNG")
+    edited = client.images.edit(
+        model="gpt-image-1",
+        image=("sign.png", buffer.getvalue()),
+        prompt="make it blue",
+        extra_body=extra,
+    )
+    assert edited.data is not None
+    assert edited.data[0].b64_json is not None
+    assert to_pixels(edited.data[0].b64_json).shape == whole.shape
+    assert edited.usage is not None
+    assert edited.usage.input_tokens_details.image_tokens > 0
+
+
+def test_health_metrics_models_and_timeline_know_the_engine(drawing: RunningServer) -> None:
+    draw(drawing)
+    assert drawing.engine("image")["state"] == "ready"
+    metrics = httpx.get(f"{drawing.url}/metrics").text
+    assert 'sgl_omni_engine_up{engine="image",replica="0"} 1.0' in metrics
+    assert 'sgl_omni_engine_finished_total{engine="image",replica="0"}' in metrics
+    assert 'sgl_omni_stage_duration_seconds_count{stage="image"}' in metrics
+    card = httpx.get(f"{drawing.api}/models").json()["data"][0]
+    assert card["capabilities"]["image_output"] is True
+    body = {"prompt": "a mill", **SMALL}
+    reply = httpx.post(f"{drawing.api}/images/generations", json=body, timeout=120)
+    timeline = httpx.get(f"{drawing.api}/requests/{reply.headers['x-request-id']}").json()
+    names = [stage["name"] for stage in timeline["stages"]]
+    assert names == ["preprocess", "thinker_queue", "thinker", "image_queue", "image", "encode"]
+    assert wait_until(lambda: is_image_engine_idle(drawing), 5, "image engine idle") < 5
+
+
+def test_a_client_that_leaves_frees_the_engine(drawing: RunningServer) -> None:
+    aborted = drawing.engine("image")["counters"]["aborted"]
+    body = {"prompt": "a mill", **SMALL, "steps": 100}
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{drawing.api}/images/generations", json=body, timeout=1.0)
+    wait_until(lambda: is_image_engine_idle(drawing), 5 * PATIENCE, "image engine idle")
+    assert drawing.engine("image")["counters"]["aborted"] == aborted + 1
+
+
+def test_text_goes_on_while_images_are_drawn(drawing: RunningServer, client: openai.OpenAI) -> None:
+    body = {"prompt": "a mill", **SMALL, "steps": 30}
+    made, thread = call(f"{drawing.api}/images/generations", body)
+    answer = client.chat.completions.create(
+        model="tiny", messages=[{"role": "user", "content": "Hello"}], max_tokens=4
+    )
+    assert answer.choices[0].finish_reason in ("length", "stop")
+    thread.join()
+    assert made.status == 200, made.text
+
+
+def test_a_killed_engine_fails_its_requests_and_comes_back(
+    drawing: RunningServer, client: openai.OpenAI
+) -> None:
+    restarts = drawing.engine("image")["restarts"]
+    body = {"prompt": "a mill", **SMALL, "steps": 100}
+    made, thread = call(f"{drawing.api}/images/generations", body)
+    wait_until(lambda: not is_image_engine_idle(drawing), 30, "an image in progress")
+    killed_at = time.monotonic()
+    os.kill(drawing.engine("image")["pid"], signal.SIGKILL)
+    thread.join()
+    assert made.failed_visibly, made.text
+    assert made.ended_at - killed_at < 5 * PATIENCE
+    answer = client.chat.completions.create(
+        model="tiny", messages=[{"role": "user", "content": "Hello"}], max_tokens=4
+    )
+    assert answer.choices[0].finish_reason in ("length", "stop")
+    wait_until(lambda: drawing.ready_status() == 200, 120 * PATIENCE, "image engine back")
+    assert drawing.engine("image")["restarts"] == restarts + 1
+    assert len(pixels_of(draw(drawing))) == 1
+
+
+def test_a_full_queue_answers_429(tmp_path: Path) -> None:
+    write_tiny_checkpoint(tmp_path / "tiny")
+    limits = ("--image.max_images", "1", "--admission.queue_length", "1")
+    with serve(tmp_path / "tiny", *limits) as server:
+        body = {"prompt": "a mill", **SMALL, "steps": 60}
+        calls = [call(f"{server.api}/images/generations", body) for _ in range(4)]
+        for _, thread in calls:
+            thread.join()
+        statuses = sorted(made.status for made, _ in calls)
+        assert statuses == [200, 200, 429, 429]
+
+
+def test_images_are_finished_before_a_shutdown(tmp_path: Path) -> None:
+    write_tiny_checkpoint(tmp_path / "tiny")
+    with serve(tmp_path / "tiny") as server:
+        made, thread = call(f"{server.api}/images/generations", {"prompt": "a mill", **SMALL})
+        wait_until(lambda: not is_image_engine_idle(server), 30, "an image in progress")
+        os.kill(server.pid, signal.SIGTERM)
+        thread.join()
+        assert made.status == 200, made.text
+
+
+@pytest.fixture(scope="module")
+def golden_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """The released model's tiny checkpoint with its image folders; prompts come in chunks."""
+    images, folder = file_of("image/tiny_image_checkpoint"), tmp_path_factory.mktemp("golden")
+    for source in (*TINY.iterdir(), *(path for path in images.iterdir() if path.is_dir())):
+        (folder / source.name).symlink_to(source)
+    with serve(folder, "--thinker.server_args", "{chunked_prefill_size: 16}") as running:
+        yield running
+
+
+def load(name: str) -> Case:
+    require_case(f"image/e2e/{name}")
+    return load_case(f"image/e2e/{name}")
+
+
+@pytest.mark.parametrize("name", ["t2i_plain", "t2i_glyph"])
+def test_the_released_models_images_come_out_of_the_server(
+    name: str, golden_server: RunningServer
+) -> None:
+    case = load(name)
+    height, width = case.info["requested_hw"]
+    fields = {"seed": case.info["seed"], "steps": case.info["steps"], "cfg": case.info["cfg"]}
+    expected = np.asarray(Image.open(file_of(f"{case.name}/output.png")).convert("RGB")).astype(int)
+    results: list[np.ndarray] = []
+
+    def draw_golden() -> None:
+        answer = draw(
+            golden_server,
+            prompt=case.info["text"],
+            size=f"{width}x{height}",
+            resolution=case.info["highres"],
+            **fields,
+        )
+        results.extend(pixels_of(answer))
+
+    # The second of them finds its prompt in the radix cache; both share steps.
+    threads = [threading.Thread(target=draw_golden) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 2
+    for image in results:
+        difference = np.abs(image - expected)
+        assert difference.max() <= 2
+        assert difference.mean() <= 0.05
