@@ -13,7 +13,7 @@
 #   bench          the evaluation harness on the small model, tables and plots, held to its gates
 #   agreement      scores beside lm-eval's, lmms-eval's, SGLang's and jiwer's own
 #   packages       Paraformer's own package and SGLang's router, before its own server and ours
-#   gpu_thinker, gpu_encoders, gpu_talker, gpu_faults, gpu_system     on a machine with a card
+#   gpu_thinker, gpu_encoders, gpu_talker, gpu_images, gpu_faults, gpu_system     on a machine with a card
 #
 # `make test` runs unit, parity and end_to_end. $PYTHON is the interpreter.
 set -euo pipefail
@@ -60,6 +60,7 @@ packages)
 gpu_thinker) test -m gpu tests/engines/thinker tests/models/ming/thinker "$@" ;;
 gpu_encoders) test -m gpu tests/engines/encoder "$@" ;;
 gpu_talker) test -m gpu tests/engines/speech tests/cookbook tests/models/ming/speech/test_noise.py "$@" ;;
+gpu_images) test -m gpu tests/models/ming/image "$@" ;;
 gpu_faults) test -m gpu tests/faults "$@" ;;
 gpu_system) OUT=${OUT:-build/gpu_system} ci/gpu_speed.sh system "$@" ;;
 *) echo "no stage $stage"; exit 2 ;;

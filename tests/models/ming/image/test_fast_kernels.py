@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from sglang_omni.models.ming.image.fast.ops import BlockOps, Norm, TorchOps
+from sglang_omni.models.ming.image.fast.ops import BlockOps, RowNorm, TorchOps
 from sglang_omni.models.ming.image.fast.rope import Rope
-from sglang_omni.models.ming.image.fast.rows import Fp8Linear, Fp8Rows, Rows, quantize_rows
+from sglang_omni.models.ming.image.fast.rows import Fp8RowLinear, QuantizedRows, Rows, quantize_rows
 
 ITEMS, POSITIONS = 2, 6
 SHAPES = ((96, 3, 24, 160), (256, 2, 128, 640))
@@ -20,7 +20,7 @@ Run = Callable[[BlockOps], list[Tensor]]
 
 
 def dequantize(rows: Rows) -> Tensor:
-    if isinstance(rows, Fp8Rows):
+    if isinstance(rows, QuantizedRows):
         return rows.data.float() * rows.scales
     return rows.float()
 
@@ -36,13 +36,13 @@ def list_runs(
         return torch.randn(*shape, generator=generator).to(device, dtype)
 
     x, y = draw(ITEMS * POSITIONS, width), draw(ITEMS * POSITIONS, width)
-    norms = [Norm(draw(width), 1e-5, draw(ITEMS, width)) for _ in range(2)]
-    plain = [Norm(norm.gain, norm.eps) for norm in norms]
+    norms = [RowNorm(draw(width), 1e-5, draw(ITEMS, width)) for _ in range(2)]
+    plain = [RowNorm(norm.gain, norm.eps) for norm in norms]
     gate_up, gains = draw(len(x), 2 * inner), draw(2, head_width)
     qkv, angles = draw(len(x), 3, heads, head_width), torch.randn(POSITIONS, head_width // 2)
     rope = Rope(angles.cos().to(device), angles.sin().to(device))
 
-    def add_and_norm(ops: BlockOps, pair: list[Norm]) -> list[Tensor]:
+    def add_and_norm(ops: BlockOps, pair: list[RowNorm]) -> list[Tensor]:
         total = x.clone()
         return [dequantize(ops.add_and_norm(total, y, *pair, fp8=fp8)), total]
 
@@ -119,13 +119,13 @@ def test_a_row_in_fp8_has_a_scale_of_its_own() -> None:
 
 def test_a_product_in_fp8_is_near_the_plain_product() -> None:
     weight, x = torch.randn(96, 64), torch.randn(8, 64)
-    product, plain = Fp8Linear(weight)(quantize_rows(x)), x @ weight.t()
+    product, plain = Fp8RowLinear(weight)(quantize_rows(x)), x @ weight.t()
     assert (product - plain).norm() / plain.norm() < 0.05
 
 
 @pytest.mark.gpu
 def test_a_product_in_fp8_on_a_gpu_is_near_that_on_the_cpu() -> None:
     weight, x = torch.randn(96, 64).bfloat16(), torch.randn(8, 64).bfloat16()
-    plain = Fp8Linear(weight)(quantize_rows(x)).float()
-    product = Fp8Linear(weight.cuda())(quantize_rows(x.cuda())).cpu().float()
+    plain = Fp8RowLinear(weight)(quantize_rows(x)).float()
+    product = Fp8RowLinear(weight.cuda())(quantize_rows(x.cuda())).cpu().float()
     assert (product - plain).norm() / plain.norm() < 0.01

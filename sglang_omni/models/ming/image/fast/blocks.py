@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from sglang_omni.models.ming.image.fast.attention import attend
-from sglang_omni.models.ming.image.fast.ops import BlockOps, Norm
+from sglang_omni.models.ming.image.fast.ops import BlockOps, RowNorm
 from sglang_omni.models.ming.image.fast.rope import Rope
 from sglang_omni.models.ming.image.fast.rows import Rows
 from sglang_omni.models.ming.image.fast.weights import Block
@@ -66,13 +66,13 @@ class BlockRunner:
         return block.out(self.ops.quantize(out) if self.fp8 else out)
 
 
-def _list_norms(block: Block, modulations: Tensor | None, index: int) -> tuple[Norm, ...]:
+def _list_norms(block: Block, modulations: Tensor | None, index: int) -> tuple[RowNorm, ...]:
     """Return the norms before and after the attention, and before and after the feed-forward part.
 
     A gate scales what the norm after a part returns.
     """
     gains = (block.attention_norm1, block.attention_norm2, block.ffn_norm1, block.ffn_norm2)
     if modulations is None:
-        return tuple(Norm(gain, block.eps) for gain in gains)
+        return tuple(RowNorm(gain, block.eps) for gain in gains)
     pairs = zip(gains, modulations[index], strict=True)
-    return tuple(Norm(gain, block.eps, modulation) for gain, modulation in pairs)
+    return tuple(RowNorm(gain, block.eps, modulation) for gain, modulation in pairs)

@@ -20,7 +20,7 @@ from sglang_omni.models.ming.image.fast.modulation import Modulation, Modulation
 from sglang_omni.models.ming.image.fast.ops import BlockOps, TorchOps
 from sglang_omni.models.ming.image.fast.pacing import Pacer
 from sglang_omni.models.ming.image.fast.rope import (
-    Grid,
+    LatentGrid,
     Rope,
     RopeCache,
     caption_positions,
@@ -121,7 +121,7 @@ class FastDenoiser:
         if branches[0][0].reference is not None:
             references = [first.reference for first, *_ in branches]
             x = torch.cat((x, torch.stack([r for r in references if r is not None])), dim=1)
-        grid = Grid(x.shape[1] // (height * width), height, width)
+        grid = LatentGrid(x.shape[1] // (height * width), height, width)
         tables = self._rope.get(grid, caption_length)
         x = self._refine_image(x, taus, tables.image)
         counts = [len(group) for group in branches]

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sglang_omni.models.ming.image.fast.rope import Rope
-from sglang_omni.models.ming.image.fast.rows import Fp8Rows, Rows, quantize_rows
+from sglang_omni.models.ming.image.fast.rows import QuantizedRows, Rows, quantize_rows
 
 
 @dataclass(frozen=True)
-class Norm:
+class RowNorm:
     """An RMS norm: its gain [width], and a modulation that scales its result, or None."""
 
     gain: Tensor
@@ -27,13 +27,15 @@ class Norm:
 class BlockOps(Protocol):
     """The operations between the products. With `fp8`, rows for a product are in FP8."""
 
-    def norm(self, x: Tensor, norm: Norm, *, fp8: bool) -> Rows:
+    def norm(self, x: Tensor, norm: RowNorm, *, fp8: bool) -> Rows:
         """Return x [rows, width] normalised."""
 
-    def add(self, x: Tensor, y: Tensor, norm: Norm) -> None:
+    def add(self, x: Tensor, y: Tensor, norm: RowNorm) -> None:
         """Add `y`, normalised and scaled, to the residual stream `x` in place."""
 
-    def add_and_norm(self, x: Tensor, y: Tensor, norm: Norm, following: Norm, *, fp8: bool) -> Rows:
+    def add_and_norm(
+        self, x: Tensor, y: Tensor, norm: RowNorm, following: RowNorm, *, fp8: bool
+    ) -> Rows:
         """Do `add`, and return x after the norm that follows."""
 
     def rotate(self, qkv: Tensor, gains: Tensor, eps: float, rope: Rope) -> None:
@@ -49,23 +51,25 @@ class BlockOps(Protocol):
     def gate(self, gate_up: Tensor, *, fp8: bool) -> Rows:
         """Return silu(gate) * up of [rows, 2 * width], the gate in the first half."""
 
-    def quantize(self, x: Tensor) -> Fp8Rows:
+    def quantize(self, x: Tensor) -> QuantizedRows:
         """Return rows in FP8."""
 
 
 class TorchOps:
     """Implements `BlockOps` on any device; the reference of the fused kernels."""
 
-    def norm(self, x: Tensor, norm: Norm, *, fp8: bool) -> Rows:
+    def norm(self, x: Tensor, norm: RowNorm, *, fp8: bool) -> Rows:
         """See `BlockOps`."""
         out = _normalize(x, norm).to(x.dtype)
         return quantize_rows(out) if fp8 else out
 
-    def add(self, x: Tensor, y: Tensor, norm: Norm) -> None:
+    def add(self, x: Tensor, y: Tensor, norm: RowNorm) -> None:
         """See `BlockOps`."""
         x.copy_(x.float() + _normalize(y, norm))
 
-    def add_and_norm(self, x: Tensor, y: Tensor, norm: Norm, following: Norm, *, fp8: bool) -> Rows:
+    def add_and_norm(
+        self, x: Tensor, y: Tensor, norm: RowNorm, following: RowNorm, *, fp8: bool
+    ) -> Rows:
         """See `BlockOps`."""
         self.add(x, y, norm)
         return self.norm(x, following, fp8=fp8)
@@ -86,12 +90,12 @@ class TorchOps:
         out = (F.silu(gate) * up).to(gate_up.dtype)
         return quantize_rows(out) if fp8 else out
 
-    def quantize(self, x: Tensor) -> Fp8Rows:
+    def quantize(self, x: Tensor) -> QuantizedRows:
         """See `BlockOps`."""
         return quantize_rows(x)
 
 
-def _normalize(x: Tensor, norm: Norm) -> Tensor:
+def _normalize(x: Tensor, norm: RowNorm) -> Tensor:
     """Return x [rows, width] normalised, in float32."""
     values = x.float()
     values = values * torch.rsqrt(values.square().mean(-1, keepdim=True) + norm.eps)

@@ -22,7 +22,7 @@ class Rope:
 
 
 @dataclass(frozen=True)
-class Grid:
+class LatentGrid:
     """Image tokens: frames (two with a reference image), rows and columns."""
 
     frames: int
@@ -55,7 +55,7 @@ def caption_positions(length: int) -> Tensor:
     return positions
 
 
-def image_positions(grid: Grid, caption_length: int) -> Tensor:
+def image_positions(grid: LatentGrid, caption_length: int) -> Tensor:
     """Return positions [padded tokens, 3]: after the caption on the first axis, padding at 0."""
     axes = (torch.arange(grid.frames) + caption_length + 1, torch.arange(grid.height))
     positions = torch.zeros(pad_length(grid.num_tokens), 3, dtype=torch.int64)
@@ -72,7 +72,7 @@ class RopeCache:
             1.0 / theta ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim) for dim in axes_dims
         ]
         self._device = device
-        self._tables: LruCache[tuple[Grid, int], RopeTables] = LruCache(MAX_TABLES)
+        self._tables: LruCache[tuple[LatentGrid, int], RopeTables] = LruCache(MAX_TABLES)
 
     def compute(self, positions: Tensor) -> Rope:
         """Return the tables of positions [positions, 3]. Angles are computed in float64."""
@@ -80,7 +80,7 @@ class RopeCache:
         angles = torch.cat([torch.outer(x, f) for x, f in columns], dim=-1).float()
         return Rope(angles.cos().to(self._device), angles.sin().to(self._device))
 
-    def get(self, grid: Grid, caption_length: int) -> RopeTables:
+    def get(self, grid: LatentGrid, caption_length: int) -> RopeTables:
         """Return the tables of an image with a caption of this padded length."""
         tables = self._tables.get((grid, caption_length))
         if tables is None:

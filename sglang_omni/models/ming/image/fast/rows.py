@@ -16,45 +16,45 @@ MIN_AMAX = 1e-12
 
 
 @dataclass(frozen=True)
-class Fp8Rows:
+class QuantizedRows:
     """Rows in FP8: `data` [rows, width], and float32 `scales` [rows, 1] to multiply it by."""
 
     data: Tensor
     scales: Tensor
 
 
-Rows = Tensor | Fp8Rows
+Rows = Tensor | QuantizedRows
 """Activations [rows, width]."""
 
 
-class Linear(Protocol):
+class RowLinear(Protocol):
     """A product with a weight [out, in] without a bias."""
 
     def __call__(self, x: Rows) -> Tensor:
         """Return [rows, out] in the model's dtype."""
 
 
-def quantize_rows(x: Tensor) -> Fp8Rows:
+def quantize_rows(x: Tensor) -> QuantizedRows:
     """Quantize rows [rows, width]: the largest magnitude of each becomes that of the format."""
     values = x.float()
     amax = values.abs().amax(dim=1, keepdim=True).clamp(min=MIN_AMAX)
-    return Fp8Rows((values * (FP8_MAX / amax)).to(FP8), amax / FP8_MAX)
+    return QuantizedRows((values * (FP8_MAX / amax)).to(FP8), amax / FP8_MAX)
 
 
 @dataclass(frozen=True)
-class PlainLinear:
-    """Implements `Linear` in the dtype of the weight."""
+class PlainRowLinear:
+    """Implements `RowLinear` in the dtype of the weight."""
 
     weight: Tensor
 
     def __call__(self, x: Rows) -> Tensor:
-        """See `Linear`."""
+        """See `RowLinear`."""
         assert isinstance(x, Tensor)
         return F.linear(x, self.weight)
 
 
-class Fp8Linear:
-    """Implements `Linear` for rows in FP8. A CPU multiplies the dequantized values instead."""
+class Fp8RowLinear:
+    """Implements `RowLinear` for rows in FP8. A CPU multiplies the dequantized values instead."""
 
     def __init__(self, weight: Tensor) -> None:
         self._dtype = weight.dtype
@@ -62,8 +62,8 @@ class Fp8Linear:
         self._data, self._scales = quantized.data, quantized.scales.t().contiguous()
 
     def __call__(self, x: Rows) -> Tensor:
-        """See `Linear`."""
-        assert isinstance(x, Fp8Rows)
+        """See `RowLinear`."""
+        assert isinstance(x, QuantizedRows)
         if self._data.device.type == "cpu":
             product = F.linear(x.data.float(), self._data.float())
             return (product * x.scales * self._scales).to(self._dtype)

@@ -13,9 +13,9 @@ from sglang_omni.models.ming.image.fast.block_triton import (
     quantize_kernel,
     rotate_kernel,
 )
-from sglang_omni.models.ming.image.fast.ops import Norm
+from sglang_omni.models.ming.image.fast.ops import RowNorm
 from sglang_omni.models.ming.image.fast.rope import Rope
-from sglang_omni.models.ming.image.fast.rows import FP8, Fp8Rows, Rows
+from sglang_omni.models.ming.image.fast.rows import FP8, QuantizedRows, Rows
 
 GATE_BLOCK = 2048
 
@@ -23,7 +23,7 @@ GATE_BLOCK = 2048
 class TritonOps:
     """Implements `BlockOps` on a GPU."""
 
-    def norm(self, x: Tensor, norm: Norm, *, fp8: bool) -> Rows:
+    def norm(self, x: Tensor, norm: RowNorm, *, fp8: bool) -> Rows:
         """See `BlockOps`."""
         assert x.is_contiguous()
         rows, width = x.shape
@@ -42,11 +42,13 @@ class TritonOps:
         )
         return _wrap(out, scales)
 
-    def add(self, x: Tensor, y: Tensor, norm: Norm) -> None:
+    def add(self, x: Tensor, y: Tensor, norm: RowNorm) -> None:
         """See `BlockOps`."""
         self._add(x, y, norm, None, None, None)
 
-    def add_and_norm(self, x: Tensor, y: Tensor, norm: Norm, following: Norm, *, fp8: bool) -> Rows:
+    def add_and_norm(
+        self, x: Tensor, y: Tensor, norm: RowNorm, following: RowNorm, *, fp8: bool
+    ) -> Rows:
         """See `BlockOps`. Both norms have a scale, or none has."""
         assert (norm.scale is None) == (following.scale is None)
         assert norm.eps == following.eps
@@ -58,8 +60,8 @@ class TritonOps:
         self,
         x: Tensor,
         y: Tensor,
-        norm: Norm,
-        following: Norm | None,
+        norm: RowNorm,
+        following: RowNorm | None,
         out: Tensor | None,
         scales: Tensor | None,
     ) -> None:
@@ -114,14 +116,14 @@ class TritonOps:
         gate_kernel[grid](gate_up, out, scales, FP8=fp8, **chosen)
         return _wrap(out, scales)
 
-    def quantize(self, x: Tensor) -> Fp8Rows:
+    def quantize(self, x: Tensor) -> QuantizedRows:
         """See `BlockOps`."""
         assert x.is_contiguous()
         rows, width = x.shape
         out, scales = _allocate(x, width, True)
         quantize_kernel[(rows,)](x, out, scales, **_choose_block(width))
         assert scales is not None
-        return Fp8Rows(out, scales)
+        return QuantizedRows(out, scales)
 
 
 def _allocate(x: Tensor, width: int, fp8: bool) -> tuple[Tensor, Tensor | None]:
@@ -131,10 +133,10 @@ def _allocate(x: Tensor, width: int, fp8: bool) -> tuple[Tensor, Tensor | None]:
 
 
 def _wrap(out: Tensor, scales: Tensor | None) -> Rows:
-    return out if scales is None else Fp8Rows(out, scales)
+    return out if scales is None else QuantizedRows(out, scales)
 
 
-def _count_rows_per_item(rows: int, norm: Norm) -> int:
+def _count_rows_per_item(rows: int, norm: RowNorm) -> int:
     return rows if norm.scale is None else rows // len(norm.scale)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sglang_omni.models.ming.image.fast.rows import Fp8Linear, Linear, PlainLinear
+from sglang_omni.models.ming.image.fast.rows import Fp8RowLinear, PlainRowLinear, RowLinear
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,10 @@ class Block:
     `qkv` has the rows of queries, keys and values; `gate_up` those of `w1` and `w3`.
     """
 
-    qkv: Linear
-    out: Linear
-    gate_up: Linear
-    down: Linear
+    qkv: RowLinear
+    out: RowLinear
+    gate_up: RowLinear
+    down: RowLinear
     qk_gains: Tensor
     qk_eps: float
     attention_norm1: Tensor
@@ -35,11 +35,11 @@ def take_blocks(blocks: Iterable[Any], *, fp8: bool) -> tuple[Block, ...]:
 
     Both forms never exist in full at the same time, so that one set of weights fits.
     """
-    make: Callable[[Tensor], Linear] = Fp8Linear if fp8 else PlainLinear
+    make: Callable[[Tensor], RowLinear] = Fp8RowLinear if fp8 else PlainRowLinear
     return tuple(_take_block(block, make) for block in blocks)
 
 
-def _take_block(block: Any, make: Callable[[Tensor], Linear]) -> Block:
+def _take_block(block: Any, make: Callable[[Tensor], RowLinear]) -> Block:
     attention, ffn = block.attention, block.feed_forward
     return Block(
         qkv=make(_take(attention.to_q, attention.to_k, attention.to_v)),
