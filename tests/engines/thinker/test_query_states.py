@@ -26,13 +26,11 @@ from sglang_omni.protocol.sampling import SamplingParams
 from tests.models.ming.thinker.features import content_hash, greedy_request, shared
 from tests.testing.golden import Case, assert_close, cases, file_of, load_case, require_case
 
-# Starts two engines of its own.
-pytestmark = pytest.mark.extended
-
 CASES = ("t2i_plain", "t2i_glyph", "edit")
 QUERY_FILE = "image/tiny_image_checkpoint/mlp/model.safetensors"
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+# Starts two engines of its own.
+pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
 
 
 def load(name: str) -> Case:

@@ -1,6 +1,7 @@
 """Registration of Ming with stock SGLang through the entry-point group `sglang.srt.plugins`.
 
-SGLang calls `register` in the engine and in every scheduler process. Nothing is patched.
+SGLang calls `register` in the engine and in every scheduler process. Nothing is patched but what
+SGLang's own registry of hooks changes: whether a prefill is replayed from a graph.
 """
 
 import json
@@ -9,24 +10,31 @@ from pathlib import Path
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM, ROLE_END, SPEAKERS
 
 TEMPLATE = "ming"
+CAN_RUN_PREFILL_GRAPH = (
+    "sglang.srt.model_executor.runner.prefill_cuda_graph_runner.PrefillCudaGraphRunner"
+    ".can_run_graph"
+)
 
 
 def register() -> None:
-    """Register the configuration, model, processor and conversation template."""
+    """Register the configuration, model, processor, conversation template and hook."""
     from sglang.srt.configs.model_config import multimodal_model_archs
     from sglang.srt.managers.multimodal_processor import PROCESSOR_MAPPING
     from sglang.srt.models.registry import ModelRegistry
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
     from transformers import AutoConfig
 
     from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE, MODEL_TYPE, MingConfig
     from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
     from sglang_omni.models.ming.thinker.processor import MingProcessor
+    from sglang_omni.models.ming.thinker.query_states import refuse_prefill_graph
 
     AutoConfig.register(MODEL_TYPE, MingConfig, exist_ok=True)
     ModelRegistry.models[ARCHITECTURE] = BailingMM2NativeForConditionalGeneration
     PROCESSOR_MAPPING[BailingMM2NativeForConditionalGeneration] = MingProcessor
     if ARCHITECTURE not in multimodal_model_archs:
         multimodal_model_archs.append(ARCHITECTURE)
+    HookRegistry.register(CAN_RUN_PREFILL_GRAPH, refuse_prefill_graph, HookType.AROUND)
     register_template()
 
 

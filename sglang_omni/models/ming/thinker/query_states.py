@@ -6,7 +6,7 @@ request's output. So the states are read from the device then, and written where
 them; only their layout travels through SGLang.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -86,6 +86,25 @@ def find_query_slices(batch: ForwardBatch) -> list[QuerySlice]:
             slices.append(QuerySlice(index, _states_of(item), offset + start, offset + end))
         offset += length
     return slices
+
+
+def has_query_tokens(batch: ForwardBatch) -> bool:
+    """Return whether a request of the batch has query tokens, computed in this pass or not."""
+    if batch.forward_mode.is_decode() or not batch.contains_mm_inputs():
+        return False
+    requests = range(len(batch.mm_inputs))
+    return any(True for request in requests for _ in _iter_query_items(batch, request))
+
+
+def refuse_prefill_graph(
+    can_run_graph: Callable[..., bool], runner: Any, forward_batch: ForwardBatch
+) -> bool:
+    """Return whether SGLang may replay a prefill from a graph: not one with query tokens.
+
+    Its runner of such graphs passes logits on and drops `customized_info`. This is a hook around
+    the runner's own `can_run_graph`.
+    """
+    return not has_query_tokens(forward_batch) and can_run_graph(runner, forward_batch)
 
 
 def collect_query_states(
