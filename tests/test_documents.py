@@ -42,6 +42,8 @@ FOREIGN = {
         "--output-file",
         "--require-hashes",
     },
+    "pip": {"--disable-pip-version-check", "--only-binary", "--implementation", "--platform"},
+    "tar": {"--owner", "--group"},
     "docker": {
         "--read-only",
         "--tmpfs",

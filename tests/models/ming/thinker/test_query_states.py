@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from sglang.srt.model_executor.forward_batch_info import ForwardMode
 from sglang.srt.model_executor.runner.prefill_cuda_graph_runner import PrefillCudaGraphRunner
-from sglang.srt.plugins import load_plugins
+from sglang.srt.plugins.hook_registry import HookRegistry
 
+from sglang_omni.models.ming.thinker.plugin import register
 from sglang_omni.models.ming.thinker.query_states import DESTINATION, refuse_prefill_graph
 
 QUERY = SimpleNamespace(model_specific_data={DESTINATION: object()}, offsets=[(1, 4)])
@@ -37,6 +38,7 @@ def test_only_query_tokens_keep_a_prefill_from_its_graph(given: Any, expected: b
 
 
 def test_sglang_asks_the_hook() -> None:
-    load_plugins()
+    register()
+    HookRegistry.apply_hooks()
     # Without the hook, a runner that nobody initialised would fail.
     assert PrefillCudaGraphRunner.can_run_graph(object(), batch([QUERY])) is False
