@@ -2,6 +2,10 @@
 
 A bound in seconds says something about the server only together with the machine. So bounds are
 multiplied by `PATIENCE`, which is 1 on a machine as fast as that one or faster.
+
+    python -m tests.testing.machine
+
+prints how many times as long this machine takes, at least 1.
 """
 
 import os
@@ -35,3 +39,6 @@ def _time_additions(count: int) -> float:
 
 # `SGLANG_OMNI_PATIENCE` asks for more on a machine that others keep busy.
 PATIENCE = compute_patience(measure_slowness(), float(os.environ.get("SGLANG_OMNI_PATIENCE", "1")))
+
+if __name__ == "__main__":
+    print(f"{max(1.0, measure_slowness()):.2f}")
