@@ -18,6 +18,8 @@ from sglang_omni.pipeline.request import MediaPart
 
 # Spans that wait to be transcribed. They are small, and a decoder that waits helps nobody.
 MAX_WAITING_STEPS = 4096
+# At Opus's lowest rate, 6 kbit/s, these are six minutes, whose samples take 11 MB.
+SMALL_FILE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ async def cut_recording(
 ) -> AsyncGenerator[RecordingPiece | RecordingEnd, None]:
     """Yield the pieces of a recording, a file or the URL of one, in order; then its end.
 
-    The samples are kept in a file, and one piece is in memory. A short recording is one piece with
-    the file as it was sent, or none if nobody speaks in it. `field` names the field of the request
-    that holds the recording, for error messages.
+    The samples are kept in a file on disk, those of a small file in memory, and one piece is in
+    memory. A short recording is one piece with the file as it was sent, or none if nobody speaks
+    in it. `field` names the field of the request that holds the recording, for error messages.
 
     Raises:
         InvalidRequest: The file is invalid or exceeds a limit.
@@ -86,7 +88,7 @@ async def cut_recording(
     if isinstance(source, str):
         content = await fetcher.fetch(MediaPart("audio", (source,), field), tenant)
         source = await asyncio.to_thread(SharedDescriptor.create_file, content)
-    sink = SharedDescriptor.create_file()
+    sink = await asyncio.to_thread(_create_sink, source)
     reading = decoder.read_recording(RecordingRequest(source, sink, rules), tenant)
     steps = merge(_name_field(reading, field), window=MAX_WAITING_STEPS)
     async with aclosing(steps):
@@ -102,6 +104,13 @@ async def cut_recording(
                 )
             if progress.last:
                 yield RecordingEnd(progress.seconds)
+
+
+def _create_sink(source: SharedDescriptor) -> SharedDescriptor:
+    """Return a file for the samples of `source`. A small one needs no room on a disk."""
+    if os.stat(source.path).st_size <= SMALL_FILE_BYTES:
+        return SharedDescriptor.create_in_memory(b"")
+    return SharedDescriptor.create_file()
 
 
 async def _name_field(

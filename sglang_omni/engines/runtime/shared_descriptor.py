@@ -30,6 +30,22 @@ class SharedDescriptor:
             file.flush()
             return cls(os.dup(file.fileno()))
 
+    @classmethod
+    def create_in_memory(cls, content: bytes) -> Self:
+        """Create a file without a name in memory, also where no disk and no `/dev/shm` has room.
+
+        Raises:
+            OSError: The memory cannot be had.
+        """
+        descriptor = os.memfd_create("sglang-omni", os.MFD_CLOEXEC)
+        try:
+            with FileIO(descriptor, "w", closefd=False) as file:
+                file.write(content)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return cls(descriptor)
+
     def open(self) -> FileIO:
         """Open the file for reading and writing, at its start.
 

@@ -11,13 +11,14 @@ from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
+from sglang_omni.entrypoints.http.request_body.budget import MAX_FORM_MEMORY_BYTES
 from sglang_omni.entrypoints.http.request_body.ignored_fields import note_ignored_fields
 from sglang_omni.entrypoints.http.request_body.reader import FORM_TYPE, LARGE_BODY_KEY
 from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.protocol.body import FormBody
 from sglang_omni.protocol.compat.adapt import adapt
 from sglang_omni.protocol.compat.field_rules import FieldRules
-from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.errors import BodyCapacityReached, InvalidRequest
 from sglang_omni.protocol.unicode import NOT_UNICODE, is_unicode
 
 Fields = TypeVar("Fields", bound=FormBody)
@@ -60,15 +61,26 @@ async def read_files_form(
 async def open_form(
     request: Request, model: type[Fields], files: Sequence[str], rules: FieldRules | None = None
 ) -> tuple[Fields, SharedDescriptor]:
-    """Return the same, with the file on disk. See `read_form`."""
+    """Return the same, with the file on disk, a small one in memory. See `read_form`.
+
+    Raises:
+        BodyCapacityReached: The disk is full.
+    """
     async with _parse_form(request, model, files, rules) as (fields, uploads):
         return fields, await asyncio.to_thread(_to_descriptor, uploads[0])
 
 
 def _to_descriptor(upload: UploadFile) -> SharedDescriptor:
     file = upload.file
-    file.rollover()  # type: ignore[attr-defined]
-    return SharedDescriptor(os.dup(file.fileno()))
+    try:
+        # What the parser still has in memory stays there, so that a full disk does not matter.
+        if upload.size is not None and upload.size <= MAX_FORM_MEMORY_BYTES:
+            file.seek(0)
+            return SharedDescriptor.create_in_memory(file.read())
+        file.rollover()  # type: ignore[attr-defined]
+        return SharedDescriptor(os.dup(file.fileno()))
+    except OSError as error:
+        raise BodyCapacityReached(f"the upload cannot be kept: {error.strerror}") from error
 
 
 @asynccontextmanager
