@@ -15,6 +15,7 @@ from sglang_omni.media.vad import SAMPLE_RATE
 from sglang_omni.pipeline.async_streams import merge
 from sglang_omni.pipeline.media_preprocessor import with_error_field
 from sglang_omni.pipeline.request import MediaPart
+from sglang_omni.protocol.errors import EngineFailed
 
 # Spans that wait to be transcribed. They are small, and a decoder that waits helps nobody.
 MAX_WAITING_STEPS = 4096
@@ -87,7 +88,7 @@ async def cut_recording(
     """
     if isinstance(source, str):
         content = await fetcher.fetch(MediaPart("audio", (source,), field), tenant)
-        source = await asyncio.to_thread(SharedDescriptor.create_file, content)
+        source = await asyncio.to_thread(_store, content)
     sink = await asyncio.to_thread(_create_sink, source)
     reading = decoder.read_recording(RecordingRequest(source, sink, rules), tenant)
     steps = merge(_name_field(reading, field), window=MAX_WAITING_STEPS)
@@ -104,6 +105,16 @@ async def cut_recording(
                 )
             if progress.last:
                 yield RecordingEnd(progress.seconds)
+
+
+def _store(content: bytes) -> SharedDescriptor:
+    """Return a file with the content, a small one in memory. Raises `EngineFailed`."""
+    is_small = len(content) <= SMALL_FILE_BYTES
+    create = SharedDescriptor.create_in_memory if is_small else SharedDescriptor.create_file
+    try:
+        return create(content)
+    except OSError as error:
+        raise EngineFailed(f"a recording cannot be stored: {error.strerror}") from error
 
 
 def _create_sink(source: SharedDescriptor) -> SharedDescriptor:
