@@ -28,7 +28,8 @@ from cookbook.ming_mini.corpus import Chunk, CorpusFolder
 from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
 from cookbook.ming_mini.synthesize import SynthesisError
 from cookbook.ming_mini.vocoder import RATE
-from cookbook.ming_mini_2.voices.jobs import draw_jobs
+from cookbook.ming_mini_2.thinker.spoken_texts import read_texts
+from cookbook.ming_mini_2.voices.jobs import draw_jobs, unchanged_jobs
 from cookbook.ming_mini_2.voices.manner import manner_to_json
 from cookbook.ming_mini_2.voices.speakers import training_speakers
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, VoiceClip, make_clips
@@ -153,6 +154,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
+    parser.add_argument("--texts", type=Path, help="file of `spoken_texts`, to be said as well")
     parser.add_argument("--form", choices=get_args(Form), default="free")
     parser.add_argument("--chunk-clips", type=int, default=CHUNK_CLIPS)
     return parser.parse_args()
@@ -165,7 +167,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     args.output.mkdir(parents=True, exist_ok=True)
     seed = args.seed + SEED_STEP * _next_number(args.output)
-    jobs = draw_jobs(seed, read_lexicon(args.lexicon), training_speakers())
+    given = tuple(read_texts(args.texts)) if args.texts else ()
+    jobs = draw_jobs(seed, read_lexicon(args.lexicon), training_speakers(), given=given)
+    if args.form == "natural":
+        jobs = unchanged_jobs(jobs)
     clips = make_all(jobs, args.form, args.processes)
     start = time.monotonic()
     hours, chunks = write_corpus(args.output, clips, args.hours, args.seconds, args.chunk_clips)

@@ -1,6 +1,7 @@
 """Which texts which speakers say, and how: an endless list that follows from a seed."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
@@ -8,20 +9,26 @@ from cookbook.ming_mini.sentences import Split
 from cookbook.ming_mini_2.voices.instructions import draw_instruction
 from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner, draw_manner
 from cookbook.ming_mini_2.voices.speakers import PRESETS, Source, VoiceSpeaker
-from cookbook.ming_mini_2.voices.synthesize import SpeechJob, Take
-from cookbook.ming_mini_2.voices.texts import draw_texts
+from cookbook.ming_mini_2.voices.synthesize import SpeechJob, Take, is_unchanged
+from cookbook.ming_mini_2.voices.texts import draw_texts, is_reserved
 
 PRESET_SHARE, FORMANT_SHARE = 0.62, 0.1
 """Shares of renderings of a preset's source, and of flite and espeak-ng."""
 JOE_SHARE = 0.3
 """Of the presets' renderings: Piper is five times as fast as Kokoro."""
 MANNER_SHARE = 0.45
+GIVEN_SHARE = 0.6
+"""Of the texts of a corpus that also says given ones."""
 VARIANTS = 2
 """Variants of the same source that a rendering gives besides."""
 
 
 def draw_jobs(
-    seed: int, lexicon: Lexicon, speakers: Sequence[VoiceSpeaker], split: Split = "train"
+    seed: int,
+    lexicon: Lexicon,
+    speakers: Sequence[VoiceSpeaker],
+    split: Split = "train",
+    given: Sequence[str] = (),
 ) -> Iterator[SpeechJob]:
     """Yield jobs forever.
 
@@ -30,13 +37,31 @@ def draw_jobs(
         lexicon: The words of the texts.
         speakers: The presets that are in it get most of the clips.
         split: The split of texts and instructions.
+        given: More texts, which `GIVEN_SHARE` of the jobs say.
     """
     rng = Random(f"jobs {seed}")
     by_source: dict[Source, list[VoiceSpeaker]] = {}
     for speaker in speakers:
         by_source.setdefault(speaker.source, []).append(speaker)
-    for text in draw_texts(seed, lexicon, split):
+    for text in mix_texts(draw_texts(seed, lexicon, split), given, rng):
         yield SpeechJob(text, _draw_takes(by_source[_draw_source(by_source, rng)], rng, split))
+
+
+def unchanged_jobs(jobs: Iterator[SpeechJob]) -> Iterator[SpeechJob]:
+    """Yield the jobs with the takes that have the teacher's own voice; others are left out."""
+    for job in jobs:
+        if takes := tuple(take for take in job.takes if is_unchanged(take)):
+            yield replace(job, takes=takes)
+
+
+def mix_texts(texts: Iterator[str], given: Sequence[str], rng: Random) -> Iterator[str]:
+    """Yield texts, of which `GIVEN_SHARE` are drawn from the given ones if there are any.
+
+    A sentence of the evaluation is not among them.
+    """
+    free = [text for text in given if not is_reserved(text)]
+    for text in texts:
+        yield rng.choice(free) if free and rng.random() < GIVEN_SHARE else text
 
 
 def _draw_source(sources: dict[Source, list[VoiceSpeaker]], rng: Random) -> Source:

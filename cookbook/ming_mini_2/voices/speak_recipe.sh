@@ -7,6 +7,7 @@
 # trains the VAE and STEP=3 the talker for SECONDS_OF_STEP in all, at most PAUSE of them in one
 # call; the same call goes on. Clips are made beside both on all cores but four, up to HOURS. STEP=4
 # packs the folder OUT/checkpoint.
+# TEXTS is a file of `thinker.spoken_texts`, which the clips say as well.
 # FORM is free, locked or natural (`synthesize.py`). START is a folder with averaged weights, to go
 # on where the state of a run is lost. SPLIT_BYTES is the size of the pieces of averaged weights.
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
@@ -22,6 +23,7 @@ TIME=${SECONDS_OF_STEP:-560}
 PAUSE=${PAUSE:-$TIME}
 DEVICE=${DEVICE:-cuda}
 FORM=${FORM:-free}
+TEXTS=${TEXTS:-}
 SEED=${SEED:-1}
 SPLIT_BYTES=${SPLIT_BYTES:-15728640}
 VAE=${VAE:-$OUT/weights}
@@ -29,11 +31,13 @@ CHUNK_CLIPS=${CHUNK_CLIPS:-400}
 read -r -a MORE <<< "${OPTIONS:-}"
 start=()
 [ -z "${START:-}" ] || start=(--start "$START")
+texts=()
+[ -z "$TEXTS" ] || texts=(--texts "$TEXTS")
 
 run() { local module=$1; shift; python -m "cookbook.ming_mini_2.voices.$module" "$@"; }
 make_clips() {
     run corpus --output "$CORPUS" --hours "$HOURS" --seconds "$1" --seed "$SEED" --form "$FORM" \
-        --lexicon "$LEXICON" --processes "$2" --chunk-clips "$CHUNK_CLIPS"
+        --lexicon "$LEXICON" --processes "$2" --chunk-clips "$CHUNK_CLIPS" "${texts[@]}"
 }
 train() {
     local module=$1; shift

@@ -157,11 +157,18 @@ def resynthesise(analysis: Analysis, form: Form) -> np.ndarray:
     return render(analysis, pulses, EXCITATION, LATENT)
 
 
+def is_unchanged(take: Take) -> bool:
+    """Return whether a take has the teacher's own voice and melody."""
+    controls, speaker = controls_of(take.manner), take.speaker
+    own_voice = (speaker.semitones, speaker.size) == (0.0, 1.0)
+    return own_voice and controls.melody == SAME_MELODY and controls.is_voiced
+
+
 def _natural_clip(text: str, take: Take, speech: np.ndarray, rate: float) -> VoiceClip:
     """Return the teacher's own speech as a clip. Raises `ValueError` for any other take."""
-    controls, speaker = controls_of(take.manner), take.speaker
-    if (speaker.semitones, speaker.size) != (0.0, 1.0) or controls.melody != SAME_MELODY:
+    if not is_unchanged(take):
         raise ValueError("the teacher's own speech cannot be changed")
+    gain = controls_of(take.manner).gain
     wave = soxr.resample(speech, rate, RATE).astype(np.float32)
     wave = np.pad(wave, (0, -len(wave) % LATENT))
-    return VoiceClip(text, take, to_int16(finish_clip(wave, LOUDNESS * controls.gain, PAD)))
+    return VoiceClip(text, take, to_int16(finish_clip(wave, LOUDNESS * gain, PAD)))

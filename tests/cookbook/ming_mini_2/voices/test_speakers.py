@@ -5,8 +5,9 @@ from itertools import islice
 import pytest
 
 from cookbook.ming_mini.lexicon import Lexicon
-from cookbook.ming_mini_2.voices.jobs import draw_jobs
+from cookbook.ming_mini_2.voices.jobs import draw_jobs, unchanged_jobs
 from cookbook.ming_mini_2.voices.manner import controls_of
+from cookbook.ming_mini_2.voices.melody import SAME_MELODY
 from cookbook.ming_mini_2.voices.pack import PROMPTS
 from cookbook.ming_mini_2.voices.speakers import (
     PRESETS,
@@ -67,3 +68,19 @@ def test_sentences_of_the_evaluation_are_left_out(lexicon: Lexicon) -> None:
     assert is_reserved(sentence.upper())
     assert not is_reserved("The garden is behind the house of my brother.")
     assert not any(is_reserved(text) for text in islice(draw_texts(5, lexicon), 500))
+
+
+def test_given_texts_are_said_besides_but_no_sentence_of_the_evaluation(lexicon: Lexicon) -> None:
+    reserved = sample_sentences(1, 1)[0]
+    jobs = draw_jobs(1, lexicon, training_speakers(), given=("What is two and two?", reserved))
+    said = [job.text for job in islice(jobs, 200)]
+    assert 80 < said.count("What is two and two?") < 160
+    assert reserved not in said
+
+
+def test_unchanged_jobs_keep_only_takes_of_the_teachers_own_voice(jobs: list[SpeechJob]) -> None:
+    kept = list(unchanged_jobs(iter(jobs)))
+    takes = [take for job in kept for take in job.takes]
+    assert 0 < len(kept) < len(jobs)
+    assert {(take.speaker.semitones, take.speaker.size) for take in takes} == {(0.0, 1.0)}
+    assert all(controls_of(take.manner).melody == SAME_MELODY for take in takes)
