@@ -4,7 +4,8 @@ Decode steps on Hopper GPUs also use this project's router and grouping (`Int4De
 kernels in all; SGLang routes and groups the rows of other batches. The plain form runs on a CPU.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any
 
 import torch
@@ -16,7 +17,10 @@ from sglang_omni.models.ming.thinker.decode_moe_triton import (
     group_by_expert,
     sum_experts,
 )
-from sglang_omni.models.ming.thinker.int4.gemm_triton import multiply_int4_experts
+from sglang_omni.models.ming.thinker.int4.gemm_triton import (
+    Int4GemmTile,
+    multiply_int4_experts,
+)
 from sglang_omni.models.ming.thinker.int4.swiglu_triton import swiglu_parts
 from sglang_omni.models.ming.thinker.int4.tilings import Int4Tiling, select_gpu_tiling
 from sglang_omni.models.ming.thinker.int4.weights import Int4Matrix, multiply_int4
@@ -57,25 +61,34 @@ def compute_int4_parts(
 
     `order` groups the ids of `choice` into tiles of `tiling.height` rows.
     """
-    count, hidden, split = choice.ids.numel(), x.shape[1], tiling.up.split
+    count, hidden = choice.ids.numel(), x.shape[1]
+    up, down = fit_split(tiling.up, experts.up), fit_split(tiling.down, experts.down)
     gate_up_width = experts.up.packed.shape[1] * experts.up.packed.shape[3]
     # Partial sums are few, and are not rounded before they are added.
-    dtype = torch.float32 if split > 1 else x.dtype
-    gate_up = x.new_empty(count, split, gate_up_width, dtype=dtype)
-    multiply_int4_experts(x, experts.up, order, tiling.height, gate_up, tiling.up, pdl=pdl)
+    dtype = torch.float32 if up.split > 1 else x.dtype
+    gate_up = x.new_empty(count, up.split, gate_up_width, dtype=dtype)
+    multiply_int4_experts(x, experts.up, order, tiling.height, gate_up, up, pdl=pdl)
     activated = swiglu_parts(gate_up, x.dtype, pdl=pdl)
-    parts = x.new_empty(count, tiling.down.split, hidden)
+    parts = x.new_empty(count, down.split, hidden)
     multiply_int4_experts(
         activated,
         experts.down,
         order,
         tiling.height,
         parts,
-        tiling.down,
+        down,
         choice.weights,
         pdl=pdl,
     )
     return parts.view(len(x), -1, hidden)
+
+
+def fit_split(tile: Int4GemmTile, weight: Int4Matrix) -> Int4GemmTile:
+    """Return a tile whose programs share the groups of a stacked weight evenly.
+
+    Tilings are measured for the experts of one rank; those of many ranks have fewer groups.
+    """
+    return replace(tile, split=gcd(tile.split, weight.packed.shape[2]))
 
 
 def run_int4_experts(x: Tensor, experts: Int4Experts, choice: ExpertChoice) -> Tensor:

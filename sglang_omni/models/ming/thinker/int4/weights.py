@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sglang_omni.models.ming.thinker.int4.layout import (
@@ -23,10 +24,15 @@ from sglang_omni.models.ming.thinker.int4.layout import (
     VALUES_PER_WORD,
     WORDS,
     check_int4_shape,
+    pad_expert_shape,
+    strip_weight,
 )
 
-CLIP_RATIOS = tuple(1 - 0.025 * step for step in range(21))
-"""Parts of a group's range that the search tries: 1 down to 0.5."""
+CLIP_RATIOS = (8 / 7, *(1.1 - 0.025 * step for step in range(25)))
+"""Parts of a group's range that the search tries, down to 0.5.
+
+With 8 / 7, the seven symmetric steps on the side with fewer steps span the range too.
+"""
 MIN_SCALE = 1e-12
 """Least magnitude of a scale, for a group of zeros."""
 _SHIFTS = tuple(4 * index for index in range(VALUES_PER_WORD))
@@ -108,6 +114,18 @@ def quantize_int4(
         tile_groups(best_scale.squeeze(-1).bfloat16()),
         None if symmetric else tile_groups(best_zero.squeeze(-1).to(torch.int16)),
     )
+
+
+def quantize_expert(name: str, weight: Tensor, symmetric: bool) -> dict[str, Tensor]:
+    """Return the tensors that a checkpoint stores for an expert's weight of this name.
+
+    Raises:
+        CheckpointError: The hidden size is not a multiple of a group.
+    """
+    rows, columns = pad_expert_shape(name, tuple(weight.shape))
+    padded = F.pad(weight, (0, columns - weight.shape[1], 0, rows - weight.shape[0]))
+    matrix = quantize_int4(padded, symmetric)
+    return {strip_weight(name) + part: tensor for part, tensor in matrix.tensors().items()}
 
 
 def dequantize_int4(matrix: Int4Matrix) -> Tensor:
