@@ -4,6 +4,7 @@ Decode steps on Hopper GPUs also use this project's router and grouping (`Int4De
 kernels in all; SGLang routes and groups the rows of other batches. The plain form runs on a CPU.
 """
 
+import sys
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
@@ -91,15 +92,21 @@ def fit_split(tile: Int4GemmTile, weight: Int4Matrix) -> Int4GemmTile:
     return replace(tile, split=gcd(tile.split, weight.packed.shape[2]))
 
 
-def run_int4_experts(x: Tensor, experts: Int4Experts, choice: ExpertChoice) -> Tensor:
-    """Return the summed expert outputs of x [tokens, hidden], for any number of tokens."""
+def run_int4_experts(
+    x: Tensor, experts: Int4Experts, choice: ExpertChoice, *, batch_invariant: bool = False
+) -> Tensor:
+    """Return the summed expert outputs of x [tokens, hidden], for any number of tokens.
+
+    With `batch_invariant`, the outputs of a token do not depend on the number of tokens.
+    """
     if not x.is_cuda:
         return multiply_plain(x, experts, choice)
     from sglang.srt.layers.moe.moe_runner.triton_utils import moe_align_block_size
 
     if not len(x):
         return torch.empty_like(x)
-    tiling = select_gpu_tiling(x.device, len(x))
+    # Tilings differ in the order of the sums.
+    tiling = select_gpu_tiling(x.device, sys.maxsize if batch_invariant else len(x))
     num_experts = len(experts.up.packed)
     order = ExpertOrder(*moe_align_block_size(choice.ids, tiling.height, num_experts))
     return sum_experts(compute_int4_parts(x, experts, choice, order, tiling))

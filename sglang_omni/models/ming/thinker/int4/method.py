@@ -199,7 +199,12 @@ class Int4ExpertsMethod(FusedMoEMethodBase):
         weights, ids, _ = dispatch_output.topk_output
         choice = ExpertChoice(ids, weights)
         return StandardCombineInput(
-            run_int4_experts(dispatch_output.hidden_states, read_experts(layer), choice)
+            run_int4_experts(
+                dispatch_output.hidden_states,
+                read_experts(layer),
+                choice,
+                batch_invariant=get_server_args().enable_deterministic_inference,
+            )
         )
 
 

@@ -238,3 +238,18 @@ def test_the_experts_of_a_prefill_agree_on_a_gpu(tokens: int) -> None:
     wanted = multiply_plain(x, experts, choice).float()
     found = run_int4_experts(x, experts, choice).float()
     assert (found - wanted).norm() < 2**-6 * wanted.norm()
+
+
+@pytest.mark.gpu
+def test_batch_invariant_outputs_do_not_depend_on_other_rows() -> None:
+    from sglang_omni.models.ming.thinker.int4.experts import ExpertChoice, run_int4_experts
+
+    torch.manual_seed(10)
+    experts = draw_experts(512, 256, True, "cuda")
+    x = torch.randn(300, 512, device="cuda", dtype=torch.bfloat16)
+    ids, weights = draw_ids(300).cuda(), torch.rand(300, TOP_K, device="cuda")
+    together = run_int4_experts(x, experts, ExpertChoice(ids, weights), batch_invariant=True)
+    for few in (1, 9):
+        choice = ExpertChoice(ids[:few].contiguous(), weights[:few].contiguous())
+        alone = run_int4_experts(x[:few].contiguous(), experts, choice, batch_invariant=True)
+        assert torch.equal(alone, together[:few])
