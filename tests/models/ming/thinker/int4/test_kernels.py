@@ -6,6 +6,7 @@ They are interpreted here, compiled for a GPU, and run on one.
 import os
 import subprocess
 import sys
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -171,8 +172,17 @@ def lay_out(*shape: int, symmetric: bool) -> Int4Matrix:
     return Int4Matrix(meta(*tiled, 32, dtype=torch.int16), meta(*tiled), zero)
 
 
-@pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("rows", DEFAULT_TILINGS)
+# Compiling takes seconds: one tiling of each kind of product, and the others by their marker.
+COMPILED = [(1, True), (256, False)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "symmetric"),
+    [
+        pytest.param(*case, marks=[] if case in COMPILED else pytest.mark.long)
+        for case in product(DEFAULT_TILINGS, (True, False))
+    ],
+)
 def test_the_products_compile_for_a_gpu(rows: int, symmetric: bool, compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.decode_moe_triton import ExpertOrder
     from sglang_omni.models.ming.thinker.int4.experts import (
@@ -190,8 +200,8 @@ def test_the_products_compile_for_a_gpu(rows: int, symmetric: bool, compiled: li
     choice = ExpertChoice(meta(rows, 9, dtype=torch.int32), meta(rows, 9, dtype=torch.float32))
     compute_int4_parts(meta(rows, 4096), experts, choice, order, tiling, pdl=rows <= 64)
     up, _, down = compiled
-    for product in (up, down):
-        ptx = product.asm["ptx"]
+    for kernel in (up, down):
+        ptx = kernel.asm["ptx"]
         assert ("wgmma.mma_async" if tiling.height > 8 else "mma.sync") in ptx
         # Words are loaded in the order of the product's operand, and need no other place.
         assert "ldmatrix" in ptx
