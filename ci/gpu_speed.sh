@@ -78,6 +78,10 @@ for phase in "$@"; do
     tune_experts) # products of a decode step's experts
         "$PYTHON" -m benchmarks.thinker.tune_decode_moe --compile 8 &&
             "$PYTHON" -m benchmarks.thinker.tune_decode_moe --out "$OUT/tune_experts_h200.json" ;;
+    tune_int4) # products of experts in four bits, at any number of rows
+        "$PYTHON" -m benchmarks.thinker.tune_int4 --compile 8 &&
+            "$PYTHON" -m benchmarks.thinker.tune_int4 --out "$OUT/tune_int4.json"
+        tar -C sglang_omni/models/ming/thinker/int4 -czf "$OUT/int4_tilings.tar.gz" tilings ;;
     step_kernels) # a decode step's own kernels, each against what it stands for
         SGLANG_MOE_CONFIG_DIR=$PWD/sglang_omni/engines/thinker/moe_kernels \
             "$PYTHON" -m benchmarks.thinker.decode_kernels --out "$OUT/step_kernels_h200.json" | grep -v rows: ;;

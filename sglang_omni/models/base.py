@@ -7,6 +7,7 @@ process uses import neither torch nor sglang; `load_*` are called in an engine's
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 
     from sglang_omni.models.encoder import ModalityModel
     from sglang_omni.models.speech import SpeechModel
+
+
+class WeightForm(StrEnum):
+    """How `sgl-omni quantize` stores the thinker's matrices."""
+
+    FP8 = "fp8"
+    """FP8 in blocks of 128 x 128."""
+    INT4 = "int4"
+    """Experts in four bits around a fixed zero, other matrices in FP8."""
+    INT4_ASYMMETRIC = "int4_asymmetric"
+    """The same, with a zero for each group."""
 
 
 class ModelFamily(ABC):
@@ -131,13 +143,13 @@ class ModelFamily(ABC):
         """Return the sizes of the checkpoint's parts, for placement. Raises `CheckpointError`."""
         raise CheckpointError(f"{checkpoint}: placement needs sizes; use --placement manual")
 
-    def fp8_config(self) -> Mapping[str, Any]:
-        """Return the `quantization_config` of an FP8 checkpoint. Raises `CheckpointError`."""
-        raise CheckpointError("this model family has no FP8 format")
+    def quantization_config(self, form: WeightForm) -> Mapping[str, Any]:
+        """Return the `quantization_config` of a checkpoint in a form. Raises `CheckpointError`."""
+        raise CheckpointError("this model family has no quantized form")
 
-    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
-        """Return what an FP8 checkpoint stores for a tensor: itself, or FP8 values and scales."""
-        raise CheckpointError("this model family has no FP8 format")
+    def quantize_tensor(self, form: WeightForm, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
+        """Return what a checkpoint in a form stores for a tensor: itself, or what stands for it."""
+        raise CheckpointError("this model family has no quantized form")
 
     def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
         """Write a checkpoint of tiny sizes with random weights, for tests and trials."""

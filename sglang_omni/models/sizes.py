@@ -8,7 +8,8 @@ class CheckpointSizes:
     """Bytes of each part's weights as they are served, and what the KV cache takes.
 
     Attributes:
-        matrices: Bytes of the thinker's matrices that an FP8 checkpoint stores as FP8.
+        matrices: Bytes of the thinker's matrices that an FP8 checkpoint stores as FP8; with experts
+            in four bits, the bytes of what stands for them.
         rest: Bytes of the thinker's other weights.
         image_encoder: Bytes of the image encoder.
         audio_encoder: Bytes of the audio encoder.
@@ -18,6 +19,7 @@ class CheckpointSizes:
         context: Length of the model's context, in tokens.
         fp8: Whether the checkpoint is stored as FP8.
         image: Bytes of the models that draw images; 0 if it draws none.
+        int4: Whether its experts are stored in four bits.
     """
 
     matrices: int
@@ -30,6 +32,7 @@ class CheckpointSizes:
     context: int
     fp8: bool
     image: int = 0
+    int4: bool = False
 
     @property
     def thinker(self) -> int:
@@ -38,4 +41,18 @@ class CheckpointSizes:
 
     def quantized(self) -> "CheckpointSizes":
         """Return the sizes after `sgl-omni quantize --fp8`."""
-        return self if self.fp8 else replace(self, matrices=self.matrices // 2, fp8=True)
+        if self.is_quantized:
+            return self
+        return replace(self, matrices=self.matrices // 2, fp8=True)
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the checkpoint is quantized in any form."""
+        return self.fp8 or self.int4
+
+    @property
+    def dtype(self) -> str:
+        """Return the name of the thinker's form."""
+        if self.int4:
+            return "four bits"
+        return "FP8" if self.fp8 else "bfloat16"

@@ -116,8 +116,7 @@ def check_thinker_fits(config: Config, sizes: CheckpointSizes, gpus: Sequence[Gp
 
 def format_plan(plan: PlacementPlan, gpus: Sequence[Gpu]) -> str:
     """Format a plan as a table, with a line for each part on each GPU."""
-    dtype = "block-wise FP8" if plan.fp8 else "bfloat16"
-    lines = [f"placement: thinker in {dtype} on {len(plan.thinker)} rank(s); in GB"]
+    lines = [f"placement: thinker in {plan.dtype} on {len(plan.thinker)} rank(s); in GB"]
     lines.append(f"  {'GPU':24} {'part':14} {'weights':>8} {'working':>8}")
     for gpu in gpus:
         shares = [share for share in plan.shares if share.gpu == gpu.index]
@@ -142,7 +141,7 @@ def explain_misfit(
     checkpoint: Path | None,
 ) -> str:
     """Return a message with why no plan fits, and which would."""
-    dtype = "FP8" if sizes.fp8 else "bfloat16"
+    dtype = sizes.dtype
     found = ", ".join(f"{gpu.name} of {gpu.total_bytes / GB:.0f} GB" for gpu in gpus) or "none"
     lines = [
         f"the model does not fit: its thinker takes {sizes.thinker / GB:.0f} GB in {dtype}, talker "

@@ -57,7 +57,8 @@ class GpuShare:
 class PlacementPlan:
     """Which engine runs on which GPUs.
 
-    `kv_tokens` is the size of the thinker's KV cache; it leaves room for the other engines.
+    `kv_tokens` is the size of the thinker's KV cache; it leaves room for the other engines. `dtype`
+    names the form of the thinker's weights.
     `mem_fraction_static` leaves only SGLang's own working memory free, so it does not matter
     whether the other engines have allocated their memory before SGLang measures it.
     `unplaced_image_bytes` are the weights of an image engine that the checkpoint has and the plan
@@ -70,7 +71,7 @@ class PlacementPlan:
     audio_encoder: tuple[int, ...]
     shares: tuple[GpuShare, ...]
     kv_tokens: int
-    fp8: bool
+    dtype: str
     mem_fraction_static: float
     image: tuple[int, ...] = ()
     unplaced_image_bytes: int = 0
@@ -160,7 +161,7 @@ def fill_layout(
         audio_encoder=audio if constraints.has_encoders else (),
         shares=tuple(shares),
         kv_tokens=kv_tokens,
-        fp8=sizes.fp8,
+        dtype=sizes.dtype,
         mem_fraction_static=round(1 - THINKER_RESERVE / min_usable_bytes, 3),
         image=drawing,
         unplaced_image_bytes=0 if drawing else sizes.image,
@@ -194,7 +195,7 @@ def find_nearest(
         audio_encoder=(),
         image=(),
     )
-    quantized = None if sizes.fp8 else make_plan(sizes.quantized(), gpus, unconstrained)
+    quantized = None if sizes.is_quantized else make_plan(sizes.quantized(), gpus, unconstrained)
     last_gpu = gpus[-1]
     for count in range(1, 9):
         candidates = [replace(last_gpu, index=index) for index in range(count)]

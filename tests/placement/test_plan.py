@@ -197,6 +197,18 @@ def test_sizes_are_read_from_headers() -> None:
     assert sizes.kv_bytes == 2 * 2 * 128 * text["num_hidden_layers"] * text["num_key_value_heads"]
 
 
+def test_experts_in_four_bits_leave_more_room_for_the_cache() -> None:
+    # What a plan of the released shape has: 52 GB of experts, and 4 GB of matrices in FP8.
+    sizes = replace(BF16, matrices=56 * GB, int4=True)
+    placed, plan = place_engines(config(), sizes, h200(1))
+    assert placed.thinker.gpus == placed.talker.gpus == (0,)
+    assert "thinker in four bits on 1 rank" in format_plan(plan, h200(1))
+    in_eight = place_engines(config(), FP8, h200(1))[1]
+    more = (FP8.matrices - sizes.matrices) // BF16.kv_bytes
+    assert plan.kv_tokens - in_eight.kv_tokens == pytest.approx(more, abs=1)
+    assert sizes.quantized() is sizes
+
+
 def test_planning_needs_no_torch() -> None:
     program = "import sys, sglang_omni.placement.place; sys.exit('torch' in sys.modules)"
     folder = Path(__file__).parents[2]

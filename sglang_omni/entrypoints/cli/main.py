@@ -130,14 +130,24 @@ def _add_make_tiny(commands: Any) -> None:
 
 
 def _add_quantize(commands: Any) -> None:
-    quantize = commands.add_parser("quantize", help="quantize a checkpoint's thinker to FP8")
+    quantize = commands.add_parser(
+        "quantize", help="quantize a checkpoint's thinker to FP8 or four bits"
+    )
     quantize.add_argument("source", type=Path, metavar="SRC", help="a checkpoint in bfloat16")
     quantize.add_argument("target", type=Path, metavar="DST", help="a new folder")
-    quantize.add_argument(
-        "--fp8",
+    forms = quantize.add_mutually_exclusive_group(required=True)
+    forms.add_argument(
+        "--fp8", action="store_true", help="FP8 with a scale for each block of 128 x 128"
+    )
+    forms.add_argument(
+        "--int4",
         action="store_true",
-        required=True,
-        help="FP8 with a scale for each block of 128 x 128",
+        help="experts in four bits with a scale for each 128 columns, the rest as with --fp8",
+    )
+    quantize.add_argument(
+        "--asymmetric",
+        action="store_true",
+        help="with --int4: a zero for each scale, which is a little closer and a little larger",
     )
     quantize.set_defaults(run=_quantize)
 
@@ -215,9 +225,9 @@ def _make_tiny(parsed: argparse.Namespace) -> int:
 
 
 def _quantize(parsed: argparse.Namespace) -> int:
-    from sglang_omni.entrypoints.cli.quantize import quantize
+    from sglang_omni.entrypoints.cli.quantize import quantize, select_form
 
-    quantize(parsed.source, parsed.target)
+    quantize(parsed.source, parsed.target, select_form(parsed.int4, parsed.asymmetric))
     print(f"wrote {parsed.target}")
     return 0
 

@@ -1,4 +1,4 @@
-"""Implements `sgl-omni quantize SRC DST --fp8`: converts a bfloat16 checkpoint to block FP8.
+"""Implements `sgl-omni quantize SRC DST`: converts a bfloat16 checkpoint to FP8 or four bits.
 
 It processes one part of a shard at a time, so that memory use does not depend on the size of the
 model. Files are written atomically, and `config.json` last. An interrupted run therefore leaves no
@@ -17,7 +17,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tqdm import tqdm
 
-from sglang_omni.models.base import ModelFamily
+from sglang_omni.models.base import ModelFamily, WeightForm
 from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.registry import family_of
@@ -44,8 +44,13 @@ class ShardPart:
     source_bytes: int
 
 
-def quantize(source: Path, target: Path, max_part_bytes: int = PART_BYTES) -> None:
-    """Write an FP8 checkpoint to `target`, and print the progress.
+def quantize(
+    source: Path,
+    target: Path,
+    form: WeightForm = WeightForm.FP8,
+    max_part_bytes: int = PART_BYTES,
+) -> None:
+    """Write a checkpoint in a form to `target`, and print the progress.
 
     Raises:
         CheckpointError: The source is missing, broken or quantized already.
@@ -53,17 +58,31 @@ def quantize(source: Path, target: Path, max_part_bytes: int = PART_BYTES) -> No
     """
     source, target = source.resolve(), target.absolute()
     config, family = _read_config(source), family_of(source)
+    quantization = family.quantization_config(form)
     parts = list(plan_parts(source, max_part_bytes))
-    _prepare_target(source, target)
+    _prepare_target(source, target, form)
     total_bytes = sum(part.source_bytes for part in parts)
     with tqdm(total=total_bytes, unit="B", unit_scale=True, desc="quantizing") as bar:
         for part in parts:
-            _quantize_part(source, target, part, family)
+            _quantize_part(source, target, part, family, form)
             bar.update(part.source_bytes)
     _copy_other_files(source, target, {part.source for part in parts})
     _write_json(target / INDEX_FILE, _build_index(target, parts))
-    _write_json(target / CONFIG, {**config, "quantization_config": family.fp8_config()})
+    _write_json(target / CONFIG, {**config, "quantization_config": quantization})
     (target / UNFINISHED).unlink()
+
+
+def select_form(int4: bool, asymmetric: bool) -> WeightForm:
+    """Return the form that the options of the command select.
+
+    Raises:
+        StartupError: They contradict each other.
+    """
+    if asymmetric and not int4:
+        raise StartupError("--asymmetric needs --int4")
+    if not int4:
+        return WeightForm.FP8
+    return WeightForm.INT4_ASYMMETRIC if asymmetric else WeightForm.INT4
 
 
 def _read_config(source: Path) -> dict[str, object]:
@@ -112,13 +131,13 @@ def _group_by_size(sizes: dict[str, int], max_bytes: int) -> list[list[str]]:
     return groups
 
 
-def _prepare_target(source: Path, target: Path) -> None:
+def _prepare_target(source: Path, target: Path, form: WeightForm) -> None:
     """Create the folder, or continue one that an earlier run over the same source left."""
-    identity = {"source": str(source)}
+    identity = {"source": str(source), "form": form}
     if (target / UNFINISHED).exists():
         if read_json(target / UNFINISHED) != identity:
             raise StartupError(
-                f"{target} holds the incomplete result of another source; remove it first"
+                f"{target} holds the incomplete result of another source or form; remove it first"
             )
         return
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -130,14 +149,16 @@ def _prepare_target(source: Path, target: Path) -> None:
         raise StartupError(f"cannot write to {target}: {error}") from error
 
 
-def _quantize_part(source: Path, target: Path, part: ShardPart, family: ModelFamily) -> None:
+def _quantize_part(
+    source: Path, target: Path, part: ShardPart, family: ModelFamily, form: WeightForm
+) -> None:
     path = target / part.target
     if path.exists():
         return
     tensors: dict[str, torch.Tensor] = {}
     with safe_open(source / part.source, framework="pt") as shard:
         for name in part.names:
-            tensors |= family.to_fp8(name, shard.get_tensor(name))
+            tensors |= family.quantize_tensor(form, name, shard.get_tensor(name))
     unfinished = path.with_suffix(".unfinished")
     save_file(tensors, unfinished, metadata={"format": "pt"})
     # `save_file` creates files that only their owner can read.

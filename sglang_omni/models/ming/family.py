@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sglang_omni.models.base import ModelFamily
+from sglang_omni.models.base import ModelFamily, WeightForm
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.ming.capabilities import RELEASED
@@ -24,6 +24,7 @@ from sglang_omni.models.ming.thinker.fp8_layout import (
     SCALE_SUFFIX,
     is_quantized,
 )
+from sglang_omni.models.ming.thinker.int4.layout import build_int4_config, is_expert_matrix
 from sglang_omni.models.sizes import CheckpointSizes
 
 if TYPE_CHECKING:
@@ -53,14 +54,19 @@ class MingFamily(ModelFamily):
         """See `ModelFamily`."""
         return read_sizes(checkpoint)
 
-    def fp8_config(self) -> Mapping[str, Any]:
+    def quantization_config(self, form: WeightForm) -> Mapping[str, Any]:
         """See `ModelFamily`."""
-        return QUANTIZATION_CONFIG
+        if form is WeightForm.FP8:
+            return QUANTIZATION_CONFIG
+        return build_int4_config(symmetric=form is WeightForm.INT4)
 
-    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
+    def quantize_tensor(self, form: WeightForm, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
         """See `ModelFamily`."""
         from sglang_omni.models.ming.thinker.fp8 import quantize_weight
+        from sglang_omni.models.ming.thinker.int4.weights import quantize_expert
 
+        if form is not WeightForm.FP8 and is_expert_matrix(name):
+            return quantize_expert(name, tensor, symmetric=form is WeightForm.INT4)
         if not is_quantized(name):
             return {name: tensor}
         values, scales = quantize_weight(tensor)

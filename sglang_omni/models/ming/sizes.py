@@ -17,21 +17,34 @@ from sglang_omni.models.ming.image.config import (
     has_image_output,
 )
 from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
+from sglang_omni.models.ming.thinker.int4.layout import is_int4, is_int4_tensor
+from sglang_omni.models.ming.thinker.int4.published_configs import rewrite_quantization
 from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.protocol.errors import CheckpointError
 
-ELEMENT_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8, "I32": 4}
-# Weights that are not FP8 are served in bfloat16, whatever type the file has.
+ELEMENT_BYTES = {
+    "F64": 8,
+    "F32": 4,
+    "BF16": 2,
+    "F16": 2,
+    "F8_E4M3": 1,
+    "I64": 8,
+    "I32": 4,
+    "I16": 2,
+}
+# Weights that are not quantized are served in bfloat16, whatever type the file has.
 SERVED_BYTES = 2
 
 
 def read_sizes(checkpoint: Path) -> CheckpointSizes:
     """Sum the tensor sizes in the headers of a checkpoint's files. Raises `CheckpointError`."""
     config = read_json(checkpoint / "config.json")
-    fp8 = is_block_fp8(config.get("quantization_config"))
+    quantization = rewrite_quantization(config.get("quantization_config"), None)
+    int4 = is_int4(quantization)
+    fp8 = not int4 and is_block_fp8(quantization)
     parts = {"matrices": 0, "rest": 0, "image_encoder": 0, "audio_encoder": 0}
     for path in list_shard_files(checkpoint):
-        for name, size in _served_sizes(path, fp8):
+        for name, size in _served_sizes(path, fp8 or int4):
             parts[_part(name)] += size
     text = config["llm_config"]
     head = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
@@ -45,6 +58,7 @@ def read_sizes(checkpoint: Path) -> CheckpointSizes:
         kv_heads=kv_heads,
         context=text["max_position_embeddings"],
         fp8=fp8,
+        int4=int4,
         image=_sum_image_files(checkpoint) if has_image_output(checkpoint) else 0,
     )
 
@@ -63,27 +77,28 @@ def _part(name: str) -> str:
     encoder = strip_encoder_prefix(name)
     if encoder is not None:
         return "audio_encoder" if encoder.startswith(AUDIO_PREFIXES) else "image_encoder"
-    return "matrices" if is_quantized(name) else "rest"
+    return "matrices" if is_quantized(name) or is_int4_tensor(name) else "rest"
 
 
 def _speech_files(checkpoint: Path) -> list[Path]:
     return sorted((checkpoint / "talker").rglob("*.safetensors"))
 
 
-def _served_sizes(path: Path, fp8: bool) -> list[tuple[str, int]]:
+def _served_sizes(path: Path, quantized: bool) -> list[tuple[str, int]]:
     """Return the tensor names of a file and their bytes as served."""
     try:
         with safe_open(path, framework="numpy") as file:
             views = [(name, file.get_slice(name)) for name in file.keys()]  # noqa: SIM118
             return [
-                (name, prod(view.get_shape()) * _element_bytes(name, view.get_dtype(), fp8))
+                (name, prod(view.get_shape()) * _element_bytes(name, view.get_dtype(), quantized))
                 for name, view in views
             ]
     except (OSError, KeyError) as error:
         raise CheckpointError(f"cannot read {path}: {error}") from error
 
 
-def _element_bytes(name: str, dtype: str, fp8: bool) -> int:
-    if fp8 and (is_quantized(name) or name.endswith("_scale_inv")):
+def _element_bytes(name: str, dtype: str, quantized: bool) -> int:
+    is_stored_form = is_quantized(name) or is_int4_tensor(name) or name.endswith("_scale_inv")
+    if quantized and is_stored_form:
         return ELEMENT_BYTES[dtype]
     return min(SERVED_BYTES, ELEMENT_BYTES[dtype])

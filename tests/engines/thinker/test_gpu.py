@@ -17,9 +17,11 @@ from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.thinker.contract import ThinkerRequest, ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.cli.quantize import quantize
+from sglang_omni.models.base import WeightForm
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
-from sglang_omni.models.ming.thinker.reference import load_reference
+from sglang_omni.models.ming.thinker.reference import ThinkerReference, load_reference
 from sglang_omni.protocol.sampling import SamplingParams
+from tests.engines.thinker.test_int4 import build_model, read_dequantized
 from tests.entrypoints.cli.quantised import write_wide_checkpoint
 from tests.models.ming.thinker.features import greedy_request
 from tests.testing.golden import TINY, Case, cases, load_case
@@ -83,7 +85,20 @@ async def test_eight_bits_say_what_the_plain_model_finds_likely(tmp_path: Path) 
     source, target = tmp_path / "bf16", tmp_path / "fp8"
     write_wide_checkpoint(source)
     quantize(source, target)
-    model = load_reference(source, MingConfig.from_pretrained(source).llm_config)
+    await _check_likely(
+        target, load_reference(source, MingConfig.from_pretrained(source).llm_config)
+    )
+
+
+async def test_four_bits_say_what_a_plain_model_of_them_finds_likely(tmp_path: Path) -> None:
+    source, target = tmp_path / "bf16", tmp_path / "int4"
+    write_wide_checkpoint(source)
+    quantize(source, target, WeightForm.INT4)
+    await _check_likely(target, build_model(source, dict(read_dequantized(source, target))))
+
+
+async def _check_likely(target: Path, model: ThinkerReference) -> None:
+    """The engine's first tokens are among the plain model's likeliest."""
     settings = replace(SETTINGS, checkpoint=target, dtype="bfloat16")
     factory = "sglang_omni.engines.thinker.worker:open_worker"
     process = EngineProcess(

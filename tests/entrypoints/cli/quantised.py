@@ -13,12 +13,12 @@ from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.write import write_shards
 
 
-def write_wide_checkpoint(folder: Path) -> None:
-    """Write the tiny checkpoint to `folder`, with wider experts."""
+def write_wide_checkpoint(folder: Path, width: int = BLOCK) -> None:
+    """Write the tiny checkpoint to `folder`, with experts of this width."""
     write_tiny_checkpoint(folder)
     tokenizer = build_thinker_tokenizer()
     config = configs.build_main_config(tokenizer)
-    config["llm_config"] |= {"moe_intermediate_size": BLOCK}
+    config["llm_config"] |= {"moe_intermediate_size": width}
     text, draw = MingTextConfig(**config["llm_config"]), WeightSampler(0)
     write_shards(
         folder, sample_thinker_weights(draw, text, tokenizer) | sample_encoder_weights(draw, config)

@@ -20,6 +20,7 @@ from sglang_omni.models.ming.thinker.fp8_layout import (
 )
 from sglang_omni.models.ming.thinker.hf_config import MingConfig, MingTextConfig
 from sglang_omni.models.ming.thinker.loading import find_destination, load_thinker
+from sglang_omni.models.ming.thinker.stored_forms import Fp8Form
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, list_thinker_tensors
 from sglang_omni.models.weights import TensorFolder
 from sglang_omni.protocol.errors import CheckpointError, StartupError
@@ -115,14 +116,14 @@ def test_it_loads_strictly(quantised: Path) -> None:
     config = MingConfig.from_pretrained(quantised).llm_config
     tensors = dict(TensorFolder(quantised).items())
     model = Filled(config)
-    load_thinker(model, config, tensors.items(), fp8=True)
+    load_thinker(model, config, tensors.items(), form=Fp8Form())
     scales = [name for name in model.given if "w2_weight_scale_inv" in name]
     # Sixteen routed experts and the shared one, in each of two sparse layers.
     assert len(scales) == 2 * 17
     scale = "model.model.layers.0.attention.dense.weight_scale_inv"
     rest = {name: tensor for name, tensor in tensors.items() if name != scale}
     with pytest.raises(CheckpointError, match=r"dense\.weight_scale_inv"):
-        load_thinker(Filled(config), config, rest.items(), fp8=True)
+        load_thinker(Filled(config), config, rest.items(), form=Fp8Form())
     with pytest.raises(CheckpointError, match="not part of the thinker"):
         load_thinker(Filled(config), config, tensors.items())
 
@@ -141,12 +142,12 @@ def test_a_cut_off_run_is_no_checkpoint_and_goes_on(
 
     monkeypatch.setattr(command, "_quantize_part", cut_off)
     with pytest.raises(KeyboardInterrupt):
-        quantize(source, target, SMALL_PART)
+        quantize(source, target, max_part_bytes=SMALL_PART)
     assert not (target / "config.json").exists()
     written = {path: path.stat().st_mtime_ns for path in target.glob("*.safetensors")}
     assert len(written) == 3
     monkeypatch.setattr(command, "_quantize_part", quantize_part)
-    quantize(source, target, SMALL_PART)
+    quantize(source, target, max_part_bytes=SMALL_PART)
     assert {path: path.stat().st_mtime_ns for path in written} == written
     index = json.loads((target / "model.safetensors.index.json").read_text())
     assert len(set(index["weight_map"].values())) > 3

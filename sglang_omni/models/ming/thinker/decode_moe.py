@@ -24,6 +24,8 @@ from sglang_omni.models.ming.thinker.decode_moe_triton import (
     group_by_expert,
     sum_experts,
 )
+from sglang_omni.models.ming.thinker.int4.experts import Int4DecodeExperts
+from sglang_omni.models.ming.thinker.int4.method import Int4ExpertsMethod
 from sglang_omni.models.ming.thinker.router_triton import route_rows, supports_router_sizes
 from sglang_omni.models.ming.thinker.routing import TEXT
 
@@ -100,21 +102,22 @@ def supports_decode_kernels() -> bool:
     return is_sm90_supported() and not get_server_args().enable_deterministic_inference
 
 
-def build_decode_experts(router: nn.Module, experts: nn.Module) -> DecodeExperts | None:
-    """Return `DecodeExperts` for a layer, or None where SGLang's kernels must be used.
+def build_decode_experts(
+    router: nn.Module, experts: nn.Module
+) -> DecodeExperts | Int4DecodeExperts | None:
+    """Return the kernels of a layer's experts for decode steps, or None to use the layer's own.
 
-    Requires block-FP8 experts that SGLang multiplies with Triton.
+    Requires experts in four bits, or block-FP8 experts that SGLang multiplies with Triton.
     """
     method: Any = getattr(experts, "quant_method", None)
-    if not supports_decode_kernels():
+    weight: Any = getattr(router, "weight", None)
+    if not supports_decode_kernels() or not supports_router_sizes(*weight[TEXT].shape):
         return None
+    if isinstance(method, Int4ExpertsMethod):
+        return Int4DecodeExperts(router, experts)
     if not isinstance(method, Fp8MoEMethod) or not method.block_quant or method.use_mxfp8:
         return None
-    decode_experts = DecodeExperts(router, experts)
-    has_supported_sizes = supports_router_sizes(*decode_experts.router.weight[TEXT].shape)
-    has_supported_sizes = has_supported_sizes and supports_expert_sizes(
-        decode_experts.experts.w2_weight.shape
-    )
-    return (
-        decode_experts if method.runner.runner_backend.is_triton() and has_supported_sizes else None
-    )
+    down: Any = experts.w2_weight
+    if not method.runner.runner_backend.is_triton() or not supports_expert_sizes(down.shape):
+        return None
+    return DecodeExperts(router, experts)

@@ -57,6 +57,7 @@ def is_block_fp8(config: Mapping[str, Any] | None) -> bool:
     if {key: config.get(key) for key in expected} != expected:
         raise CheckpointError(
             f"the checkpoint is quantized as {dict(config)}; only FP8 in blocks of "
-            f"{BLOCK} x {BLOCK} is supported; `sgl-omni quantize` creates it"
+            f"{BLOCK} x {BLOCK} and experts in four bits are supported (docs/quantization.md); "
+            "`sgl-omni quantize` creates both"
         )
     return True

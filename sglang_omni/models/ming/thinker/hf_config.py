@@ -4,6 +4,8 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
+from sglang_omni.models.ming.thinker.int4.published_configs import rewrite_quantization
+
 MODEL_TYPE = "bailingmm_moe_v2_lite"
 ARCHITECTURE = "BailingMM2NativeForConditionalGeneration"
 
@@ -76,6 +78,13 @@ class MingConfig(PretrainedConfig):
             llm_config = MingTextConfig(**(llm_config or {}))
         self.llm_config = llm_config
         values.setdefault("ming_encoders", "own")
+        if "quantization_config" in values:
+            # SGLang would choose methods of its own for published layouts.
+            dtype = values.get("torch_dtype", values.get("dtype"))
+            values["quantization_config"] = rewrite_quantization(
+                values["quantization_config"],
+                None if dtype is None else str(dtype).removeprefix("torch."),
+            )
         for encoder in ENCODERS:
             if isinstance(values.get(encoder), dict):
                 values[encoder] = MingEncoderConfig(**values[encoder])

@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.encoders.loading import WeightFiller
-from sglang_omni.models.ming.thinker.fp8_layout import add_scales
 from sglang_omni.models.ming.thinker.routing import ROUTERS
+from sglang_omni.models.ming.thinker.stored_forms import PlainForm, StoredForm
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, list_thinker_tensors
 from sglang_omni.protocol.errors import CheckpointError
 
@@ -64,20 +64,19 @@ def load_thinker(
     config: Any,
     weights: Iterable[tuple[str, Tensor]],
     encoders: Sequence[WeightFiller] = (),
-    fp8: bool = False,
+    form: StoredForm | None = None,
 ) -> None:
     """Fill the parameters of the model, and those of its `encoders`, from (name, tensor) pairs.
 
-    With `fp8`, the tensors are those of an FP8 checkpoint (`thinker.fp8_layout`). Encoder tensors
+    `form` is how the checkpoint stores the thinker's tensors; None is as they are. Encoder tensors
     that no encoder accepts are skipped and counted in the log.
 
     Raises:
         CheckpointError: A tensor is missing (thus also half of a fused pair), unknown, or has the
             wrong shape.
     """
-    expected = list_thinker_tensors(config)
-    if fp8:
-        expected = add_scales(expected)
+    form = form or PlainForm()
+    expected = form.list_stored(list_thinker_tensors(config))
     parameters = dict(model.named_parameters())
     seen: set[str] = set()
     skipped: list[str] = []
@@ -89,9 +88,12 @@ def load_thinker(
             if not matching:
                 skipped.append(name)
             continue
-        _check_tensor(name, tensor, expected)
-        _fill_parameter(parameters, find_destination(name, config.num_experts), tensor)
+        _check_tensor(name, tensor, expected, form.hint)
         seen.add(name)
+        if (converted := form.convert(name, tensor)) is None:
+            continue
+        target = find_destination(converted[0], config.num_experts)
+        _fill_parameter(parameters, target, converted[1])
     missing = sorted(expected.keys() - seen)
     if missing:
         raise CheckpointError(f"tensor {missing[0]!r} is missing ({len(missing)} missing in total)")
@@ -100,9 +102,11 @@ def load_thinker(
     _log_skipped(skipped)
 
 
-def _check_tensor(name: str, tensor: Tensor, expected: dict[str, tuple[int, ...]]) -> None:
+def _check_tensor(
+    name: str, tensor: Tensor, expected: dict[str, tuple[int, ...]], hint: str
+) -> None:
     if name not in expected:
-        raise CheckpointError(f"unexpected tensor {name!r}: it is not part of the thinker")
+        raise CheckpointError(f"unexpected tensor {name!r}: it is not part of the thinker{hint}")
     if tuple(tensor.shape) != expected[name]:
         raise CheckpointError(
             f"tensor {name!r} has shape {list(tensor.shape)}; expected {list(expected[name])}"

@@ -21,7 +21,6 @@ from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
-from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.in_process_encoders import InProcessEncoders
 from sglang_omni.models.ming.thinker.layers import StepInputs, ThinkerLayer
@@ -34,6 +33,7 @@ from sglang_omni.models.ming.thinker.rope import (
     compute_rotary_tables,
 )
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
+from sglang_omni.models.ming.thinker.stored_forms import read_stored_form
 from sglang_omni.protocol.errors import InvalidRequest, StartupError
 from sglang_omni.system.timer_slack import restore_exact_timers
 
@@ -139,7 +139,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         if get_pp_group().world_size > 1:
             raise StartupError("this model does not support pipeline parallelism; use --tp-size")
         self.config = config
-        self.fp8 = is_block_fp8(getattr(config, "quantization_config", None))
+        self.stored_form = read_stored_form(getattr(config, "quantization_config", None))
         self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
         self.logits_processor = LogitsProcessor(config.llm_config)
         self.encoders = InProcessEncoders(config, prefix) if config.has_encoders else None
@@ -199,7 +199,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Load the checkpoint strictly; raise `CheckpointError` if it does not fit."""
         encoder_fillers = self.encoders.fillers() if self.encoders else ()
-        load_thinker(self, self.config.llm_config, weights, encoder_fillers, self.fp8)
+        load_thinker(self, self.config.llm_config, weights, encoder_fillers, self.stored_form)
 
     def _require_encoders(self) -> InProcessEncoders:
         if self.encoders is None:

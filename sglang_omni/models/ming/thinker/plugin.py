@@ -17,14 +17,21 @@ CAN_RUN_PREFILL_GRAPH = (
 
 
 def register() -> None:
-    """Register the configuration, model, processor, conversation template and hook."""
+    """Register the configuration, model, processor, quantization, template and hook."""
     from sglang.srt.configs.model_config import multimodal_model_archs
+    from sglang.srt.layers.linear import WEIGHT_LOADER_V2_SUPPORTED
+    from sglang.srt.layers.quantization import CPU_QUANTIZATION_METHODS, QUANTIZATION_METHODS
     from sglang.srt.managers.multimodal_processor import PROCESSOR_MAPPING
     from sglang.srt.models.registry import ModelRegistry
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
     from transformers import AutoConfig
 
     from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE, MODEL_TYPE, MingConfig
+    from sglang_omni.models.ming.thinker.int4.layout import METHOD
+    from sglang_omni.models.ming.thinker.int4.method import (
+        DequantizedFp8LinearMethod,
+        Int4Config,
+    )
     from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
     from sglang_omni.models.ming.thinker.processor import MingProcessor
     from sglang_omni.models.ming.thinker.query_states import refuse_prefill_graph
@@ -34,6 +41,11 @@ def register() -> None:
     PROCESSOR_MAPPING[BailingMM2NativeForConditionalGeneration] = MingProcessor
     if ARCHITECTURE not in multimodal_model_archs:
         multimodal_model_archs.append(ARCHITECTURE)
+    for methods in (QUANTIZATION_METHODS, CPU_QUANTIZATION_METHODS):
+        methods[METHOD] = Int4Config
+    # SGLang selects the loader of a layer by the name of its method's class.
+    if DequantizedFp8LinearMethod.__name__ not in WEIGHT_LOADER_V2_SUPPORTED:
+        WEIGHT_LOADER_V2_SUPPORTED.append(DequantizedFp8LinearMethod.__name__)
     HookRegistry.register(CAN_RUN_PREFILL_GRAPH, refuse_prefill_graph, HookType.AROUND)
     register_template()
 

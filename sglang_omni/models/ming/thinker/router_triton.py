@@ -2,8 +2,8 @@
 
 The first kernel multiplies a small batch by the weight of the text router, split over the hidden
 size (split-K), so that many programs read the weight at once. The second adds the partial sums,
-rounds the logits as a separate product would, and selects experts; its other programs quantize
-the rows to FP8 for the experts. The plain form is `F.linear`, `routing.select_experts` and
+rounds the logits as a separate product would, and selects experts; for experts in FP8, its other
+programs quantize the rows. The plain form is `F.linear`, `routing.select_experts` and
 `fp8.quantize_weight` per row.
 """
 
@@ -30,21 +30,29 @@ EXPERTS_PER_PROGRAM = 32
 
 
 @dataclass(frozen=True)
-class RoutedRows:
-    """Inputs of the experts of a decode step for its rows x [tokens, hidden].
+class RoutedTokens:
+    """The experts of a decode step for its rows x [tokens, hidden].
 
     `weights` (float32) and `ids` (int32) are [tokens, top_k + 1], the shared expert last; `logits`
-    [tokens, experts] have the dtype of x. `rows` is x in float8_e4m3fn, `scales` [tokens, hidden /
-    128] float32. `total_slots` is one int32 counter, zero, for
+    [tokens, experts] have the dtype of x. `total_slots` is one int32 counter, zero, for
     `decode_moe_triton.group_by_expert`.
     """
 
     weights: Tensor
     ids: Tensor
     logits: Tensor
+    total_slots: Tensor
+
+
+@dataclass(frozen=True)
+class RoutedRows(RoutedTokens):
+    """The same, with the rows in FP8.
+
+    `rows` is x in float8_e4m3fn, `scales` [tokens, hidden / 128] float32.
+    """
+
     rows: Tensor
     scales: Tensor
-    total_slots: Tensor
 
 
 @triton.jit
@@ -166,24 +174,21 @@ def supports_router_sizes(experts: int, hidden: int) -> bool:
     return experts % EXPERTS_PER_PROGRAM == 0 and hidden % COLUMNS_PER_SPLIT == 0
 
 
-def _allocate_routed_rows(x: Tensor, routing: Routing) -> RoutedRows:
+def _allocate_routed_tokens(x: Tensor, routing: Routing) -> RoutedTokens:
     """Allocate the outputs for rows x [tokens, hidden]."""
-    (tokens, hidden), device = x.shape, x.device
+    tokens, device = len(x), x.device
     slots = tokens, routing.top_k + 1
-    rows, scales = allocate_fp8_rows(tokens, hidden, device)
-    return RoutedRows(
+    return RoutedTokens(
         weights=torch.empty(slots, dtype=torch.float32, device=device),
         ids=torch.empty(slots, dtype=torch.int32, device=device),
         logits=torch.empty(tokens, routing.experts, dtype=x.dtype, device=device),
-        rows=rows,
-        scales=scales,
         total_slots=torch.empty(1, dtype=torch.int32, device=device),
     )
 
 
-def route_rows(
+def route_tokens(
     x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, pdl: bool = False
-) -> RoutedRows:
+) -> RoutedTokens:
     """Select experts for the rows of a decode step, of which there is at least one.
 
     Args:
@@ -194,6 +199,35 @@ def route_rows(
         pdl: Launch with programmatic dependent launch. The kernels then read weight and bias before
             the previous kernel has ended.
     """
+    routed = _allocate_routed_tokens(x, routing)
+    _route(x, weight, bias, routing, routed, None, pdl)
+    return routed
+
+
+def route_rows(
+    x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, pdl: bool = False
+) -> RoutedRows:
+    """Select experts for the rows of a decode step, and quantize the rows to FP8.
+
+    The arguments are those of `route_tokens`.
+    """
+    routed = _allocate_routed_tokens(x, routing)
+    tokens, hidden = x.shape
+    rows, scales = allocate_fp8_rows(tokens, hidden, x.device)
+    _route(x, weight, bias, routing, routed, (rows, scales), pdl)
+    return RoutedRows(**vars(routed), rows=rows, scales=scales)
+
+
+def _route(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    routing: Routing,
+    routed: RoutedTokens,
+    fp8_rows: tuple[Tensor, Tensor] | None,
+    pdl: bool,
+) -> None:
+    """Fill `routed`, and `fp8_rows` (values and scales) if given."""
     (tokens, hidden), device = x.shape, x.device
     experts, splits = routing.experts, hidden // COLUMNS_PER_SPLIT
     assert supports_router_sizes(experts, hidden)
@@ -217,8 +251,9 @@ def route_rows(
         num_warps=4,
         launch_pdl=pdl,
     )
-    routed = _allocate_routed_rows(x, routing)
-    parts = triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)
+    # Without rows to quantize, no program reads or writes the two tensors.
+    rows, scales = fp8_rows or (x, partial)
+    parts = 0 if fp8_rows is None else triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)
     _route_and_quantize_kernel[(tokens, 1 + parts)](
         partial,
         bias,
@@ -226,8 +261,8 @@ def route_rows(
         routed.weights,
         routed.ids,
         routed.logits,
-        routed.rows,
-        routed.scales,
+        rows,
+        scales,
         routed.total_slots,
         tokens,
         routing.scale,
@@ -244,4 +279,3 @@ def route_rows(
         num_warps=1,
         launch_pdl=pdl,
     )
-    return routed

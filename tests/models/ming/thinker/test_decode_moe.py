@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import torch
@@ -37,12 +37,32 @@ def is_ours(**changed: bool) -> bool:
         return steps.build_decode_experts(router, experts) is not None
 
 
+def check_int4() -> None:
+    """Experts in four bits have theirs on any router that the kernels can split."""
+    from sglang_omni.models.ming.thinker import decode_moe as steps
+    from sglang_omni.models.ming.thinker.int4.experts import Int4DecodeExperts
+    from sglang_omni.models.ming.thinker.int4.layout import Int4Format
+    from sglang_omni.models.ming.thinker.int4.method import Int4ExpertsMethod
+
+    experts: Any = SimpleNamespace(quant_method=Int4ExpertsMethod(Int4Format()))
+    even, uneven = (SimpleNamespace(weight=torch.empty(3, 256, hidden)) for hidden in (512, 500))
+    for hopper, router, kind in (
+        (True, even, Int4DecodeExperts),
+        (True, uneven, type(None)),
+        (False, even, type(None)),
+    ):
+        with patch.object(steps, "supports_decode_kernels", lambda hopper=hopper: hopper):
+            built: Any = steps.build_decode_experts(cast(Any, router), experts)
+            assert isinstance(built, kind)
+
+
 def check() -> None:
     """Whatever is missing leaves the experts to SGLang."""
     assert is_ours()
     for name in ("hopper", "is_fp8", "block_quant", "triton", "even", "whole"):
         assert not is_ours(**{name: False}), name
     assert not is_ours(deterministic=True)
+    check_int4()
 
 
 def test_our_way_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:

@@ -1,0 +1,256 @@
+"""Find the fastest tilings of the four-bit expert products on a GPU.
+
+    python -m benchmarks.thinker.tune_int4 --compile 8    # every candidate, in 8 processes
+    python -m benchmarks.thinker.tune_int4 --out FILE     # time them, and install the fastest
+
+For a decode step, the time is that of everything that a layer does for its experts, from the router
+to the sum; for a prefill, from grouping to the sum. Each is measured as a CUDA graph of consecutive
+layers with different rows, and thus different experts, at the released shape. The up-projection is
+tiled first, for every height of a tile, then the down-projection. The fastest tilings are written
+where `sglang_omni.models.ming.thinker.int4.tilings` finds them, unless `--rows` leaves some out;
+FILE gets every time. The rate printed is that at which the weights of the chosen experts were read.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.spawn import spawn
+from triton.runtime.errors import OutOfResources
+
+from benchmarks.thinker.decode_kernels import (
+    LAYERS,
+    ROUTING,
+    WIDTH,
+    random_bf16,
+    stub_server_args,
+    time_layer_us,
+)
+from benchmarks.thinker.tune_moe import EXPERTS
+from benchmarks.thinker.tune_small_batch_gemm import HIDDEN
+from measurement.environment import fingerprint
+from sglang_omni.models.ming.thinker.decode_moe_triton import ExpertOrder, sum_experts
+from sglang_omni.models.ming.thinker.int4.experts import (
+    ExpertChoice,
+    Int4DecodeExperts,
+    compute_int4_parts,
+    multiply_plain,
+    read_experts,
+)
+from sglang_omni.models.ming.thinker.int4.gemm_triton import Int4GemmTile
+from sglang_omni.models.ming.thinker.int4.layout import GROUP, TILE_ROWS, WORDS
+from sglang_omni.models.ming.thinker.int4.tilings import (
+    FOLDER,
+    Int4Tiling,
+    dump_int4_tilings,
+    format_tiling_file,
+    select_gpu_tiling,
+)
+from sglang_omni.models.ming.thinker.router_triton import route_tokens
+from sglang_omni.models.ming.thinker.routing import ROUTERS, TEXT
+
+DECODE_ROWS = (1, 8, 16, 32, 64)
+PREFILL_ROWS = (256, 1024, 4096)
+DECODE_HEIGHTS, PREFILL_HEIGHTS = (8, 16), (16, 32, 64, 128)
+DECODE_TILES = [
+    *(Int4GemmTile(64, 4, stages) for stages in (3, 4, 5, 6)),
+    *(Int4GemmTile(128, 4, stages) for stages in (3, 4)),
+    *(Int4GemmTile(128, 8, stages) for stages in (3, 4, 6)),
+]
+PREFILL_TILES = [
+    *(Int4GemmTile(64, 4, stages) for stages in (2, 3, 4)),
+    *(Int4GemmTile(128, 8, stages) for stages in (2, 3, 4)),
+    Int4GemmTile(128, 4, 3),
+]
+SCALE = 2e-3
+
+Times = dict[Int4Tiling, float]
+
+
+class Int4Layer:
+    """The experts of one layer at the released shape, with random weights."""
+
+    def __init__(self, symmetric: bool = True) -> None:
+        shapes = {"w13": (2 * WIDTH, HIDDEN), "w2": (HIDDEN, WIDTH)}
+        layer = SimpleNamespace()
+        for name, (rows, columns) in shapes.items():
+            tiled = EXPERTS, rows // TILE_ROWS, columns // GROUP, TILE_ROWS
+            setattr(layer, f"{name}_packed", _draw_words(*tiled, WORDS))
+            scale = torch.full(tiled, SCALE, dtype=torch.bfloat16, device="cuda")
+            setattr(layer, f"{name}_scale", scale)
+            if not symmetric:
+                setattr(layer, f"{name}_zero", _draw_words(*tiled) & 15)
+        shape = len(ROUTERS), ROUTING.experts
+        self.router = SimpleNamespace(
+            weight=random_bf16(*shape, HIDDEN) * HIDDEN**-0.5,
+            expert_bias=torch.zeros(*shape, device="cuda"),
+            routing=ROUTING,
+        )
+        self.experts = read_experts(layer)
+        self.step = Int4DecodeExperts(self.router, layer)
+
+    def choose(self, x: Tensor) -> ExpertChoice:
+        """Return the experts of rows x [tokens, hidden]."""
+        # The router's kernels take the rows of a decode step.
+        parts = [
+            route_tokens(
+                rows, self.router.weight[TEXT], self.router.expert_bias[TEXT], self.router.routing
+            )
+            for rows in x.split(max(DECODE_ROWS))
+        ]
+        return ExpertChoice(
+            torch.cat([part.ids for part in parts]), torch.cat([part.weights for part in parts])
+        )
+
+    def prefill(self, x: Tensor, choice: ExpertChoice, tiling: Int4Tiling) -> Tensor:
+        """Return the outputs of rows of a prefill, grouped as the model groups them."""
+        from sglang.srt.layers.moe.moe_runner.triton_utils import moe_align_block_size
+
+        order = ExpertOrder(*moe_align_block_size(choice.ids, tiling.height, EXPERTS))
+        return sum_experts(compute_int4_parts(x, self.experts, choice, order, tiling))
+
+    def measure_difference(self, rows: int) -> float:
+        """Return how far the kernels are from the plain form, relative to its norm."""
+        x = random_bf16(rows, HIDDEN)
+        choice = self.choose(x)
+        plain = multiply_plain(x, self.experts, choice).float()
+        tiling = select_gpu_tiling(x.device, rows)
+        found = self.step(x) if rows in DECODE_ROWS else self.prefill(x, choice, tiling)
+        return float((found.float() - plain).norm() / plain.norm())
+
+
+def _draw_words(*shape: int) -> Tensor:
+    """Return random int16 words on the GPU."""
+    return torch.randint(-(2**15), 2**15, shape, dtype=torch.int16, device="cuda")
+
+
+class Workload:
+    """Rows of consecutive layers and how a layer computes them with a tiling."""
+
+    def __init__(self, layer: Int4Layer, rows: int) -> None:
+        self._layer, self.rows = layer, rows
+        self._xs = [random_bf16(rows, HIDDEN) for _ in range(LAYERS)]
+        self._choices = [layer.choose(x) for x in self._xs]
+
+    def run(self, tiling: Int4Tiling, index: int) -> object:
+        """Compute layer `index`."""
+        if self.rows in DECODE_ROWS:
+            return sum_experts(self._layer.step.compute_parts(self._xs[index], tiling), pdl=True)
+        return self._layer.prefill(self._xs[index], self._choices[index], tiling)
+
+    def fits(self, tiling: Int4Tiling) -> bool:
+        """Return whether the tiling fits the GPU's resources. Runs it once."""
+        try:
+            self.run(tiling, 0)
+        except OutOfResources:
+            return False
+        return True
+
+    def read_bytes(self) -> float:
+        """Return the mean bytes of the weights of a layer's chosen experts, with their scales."""
+        chosen = [len(choice.ids.unique()) for choice in self._choices]
+        matrices = (self._layer.experts.up, self._layer.experts.down)
+        tensors = [tensor[0] for matrix in matrices for tensor in matrix.tensors().values()]
+        per_expert = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        return per_expert * sum(chosen) / len(chosen)
+
+
+def list_tiles(rows: int) -> list[Int4GemmTile]:
+    """Return the tiles worth trying for one product of so many rows."""
+    if rows not in DECODE_ROWS:
+        return PREFILL_TILES
+    # With more rows, experts alone fill the GPU.
+    splits = {1: (1, 2, 4), 8: (1, 2)}.get(rows, (1,))
+    return [replace(tile, split=split) for tile, split in product(DECODE_TILES, splits)]
+
+
+def list_heights(rows: int) -> Sequence[int]:
+    """Return the heights of tiles worth trying for so many rows."""
+    return DECODE_HEIGHTS if rows in DECODE_ROWS else PREFILL_HEIGHTS
+
+
+def iter_candidates() -> Iterator[tuple[int, Int4Tiling]]:
+    """Yield rows and tilings that together compile every kernel of the search."""
+    for rows in (*DECODE_ROWS[:3], PREFILL_ROWS[0]):
+        for height, tile in product(list_heights(rows), list_tiles(rows)):
+            yield rows, Int4Tiling(height, tile, tile)
+
+
+def compile_share(which: int, processes: int) -> None:
+    """Compile every `processes`-th candidate by running it once, from number `which`."""
+    with stub_server_args():
+        layer = Int4Layer()
+        workloads = {rows: Workload(layer, rows) for rows in (*DECODE_ROWS[:3], PREFILL_ROWS[0])}
+        for rows, tiling in list(iter_candidates())[which::processes]:
+            workloads[rows].fits(tiling)
+
+
+def time_tilings(workload: Workload, tilings: Sequence[Int4Tiling], times: Times) -> Int4Tiling:
+    """Add the microseconds of these tilings to `times`, and return the fastest in it."""
+    for tiling in tilings:
+        if tiling not in times and workload.fits(tiling):
+            times[tiling] = time_layer_us(partial(workload.run, tiling))
+    return min(times, key=times.__getitem__)
+
+
+def tune(workload: Workload) -> Times:
+    """Return the microseconds of every tiling tried for a workload, the fastest first."""
+    times: Times = {}
+    tiles, down = list_tiles(workload.rows), list_tiles(workload.rows)[0]
+    heights = list_heights(workload.rows)
+    ups = [Int4Tiling(height, tile, down) for height, tile in product(heights, tiles)]
+    best = time_tilings(workload, ups, times)
+    downs = [replace(best, height=height, down=tile) for height, tile in product(heights, tiles)]
+    time_tilings(workload, downs, times)
+    return dict(sorted(times.items(), key=lambda pair: pair[1]))
+
+
+def main() -> None:
+    """Time every tiling, print and install the fastest, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compile", type=int, help="compile all in this many processes, then exit")
+    all_rows = [*DECODE_ROWS, *PREFILL_ROWS]
+    parser.add_argument("--rows", type=int, nargs="+", choices=all_rows, default=all_rows)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    if options.compile:
+        spawn(compile_share, (options.compile,), options.compile)
+        return
+    layer, results, tilings = Int4Layer(), {}, {}
+    for rows in options.rows:
+        workload = Workload(layer, rows)
+        times = tune(workload)
+        tilings[rows], layer_us = next(iter(times.items()))
+        rate = workload.read_bytes() / layer_us / 1e3
+        difference = layer.measure_difference(rows)
+        print(
+            f"{rows:5d} rows: {layer_us:8.1f} us, weights {rate:6.0f} GB/s, "
+            f"{difference:.4f} from the plain form, {tilings[rows]}",
+            flush=True,
+        )
+        results[str(rows)] = {
+            "difference": difference,
+            "weights_gb_s": rate,
+            "microseconds": {str(tiling): tiling_us for tiling, tiling_us in times.items()},
+        }
+    environment = fingerprint()
+    if set(options.rows) == set(all_rows):
+        FOLDER.mkdir(exist_ok=True)
+        path = FOLDER / format_tiling_file(torch.cuda.get_device_name())
+        path.write_text(dump_int4_tilings(tilings), encoding="utf-8")
+        print(f"wrote {path}")
+    if options.out:
+        result = {"environment": environment, "rows": results}
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    with torch.inference_mode(), stub_server_args():
+        main()
