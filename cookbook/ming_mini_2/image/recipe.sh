@@ -8,6 +8,7 @@
 # folders to CHECKPOINT. Steps 1 and 2 continue in another call if PAUSE seconds ended one: the same
 # command goes on. START_VAE and START are folders of weights (of OUT/vae and OUT/drawing) to begin
 # with, without the optimizer's state. SPLIT_BYTES is the most that a file of weights takes.
+# RECORD=--no-record runs every step eagerly instead of from CUDA graphs.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
@@ -18,8 +19,8 @@ CORES=${CORES:-$(nproc)}
 DEVICE=${DEVICE:-cuda}
 SIZES=${SIZES:-mini_2}
 SEED=${SEED:-0}
-DRAW=${DRAW:-200000}
-EDIT=${EDIT:-120000}
+DRAW=${DRAW:-120000}
+EDIT=${EDIT:-80000}
 VAE_SECONDS=${VAE_SECONDS:-540}
 SECONDS_OF_TRAINING=${SECONDS_OF_TRAINING:-720}
 PAUSE=${PAUSE:-100000}
@@ -30,6 +31,7 @@ TESTED=${TESTED:-128}
 START_VAE=${START_VAE:-}
 START=${START:-}
 SPLIT_BYTES=${SPLIT_BYTES:-15000000}
+RECORD=${RECORD:---record}
 
 run() { local module=$1; shift; python -m "cookbook.ming_mini_2.image.$module" "$@"; }
 start=()
@@ -49,14 +51,14 @@ case $STEP in
     [ -z "$START_VAE" ] || start=(--start "$START_VAE")
     run train_vae --examples "$DATA" --output "$OUT/vae" --sizes "$SIZES" --seconds "$VAE_SECONDS" \
         --pause "$PAUSE" --batch "$VAE_BATCH" --seed "$SEED" --device "$DEVICE" \
-        --split-bytes "$SPLIT_BYTES" "${start[@]}" | tee -a "$OUT/vae.log" ;;
+        --split-bytes "$SPLIT_BYTES" "$RECORD" "${start[@]}" | tee -a "$OUT/vae.log" ;;
 2)
     make_examples
     [ -z "$START" ] || start=(--start "$START")
     run train --checkpoint "$CHECKPOINT" --examples "$DATA" --vae "$OUT/vae" \
         --output "$OUT/drawing" --sizes "$SIZES" --seconds "$SECONDS_OF_TRAINING" --pause "$PAUSE" \
         --draw "$DRAW_BATCH" --edit "$EDIT_BATCH" --tested "$TESTED" --seed "$SEED" \
-        --device "$DEVICE" --split-bytes "$SPLIT_BYTES" "${start[@]}" \
+        --device "$DEVICE" --split-bytes "$SPLIT_BYTES" "$RECORD" "${start[@]}" \
         | tee -a "$OUT/drawing.log" || status=$?
     # 3: paused; the same command goes on.
     [ $status -eq 3 ] || exit $status ;;

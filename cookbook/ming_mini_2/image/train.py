@@ -87,6 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--edits", type=float, default=defaults.edits, help="share of the steps")
     parser.add_argument("--rate", type=float, default=defaults.rate.peak, help="the highest rate")
     parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument(
+        "--record", default=True, action=argparse.BooleanOptionalAction, help="in CUDA graphs"
+    )
     parser.add_argument("--split-bytes", type=int, default=PIECE_BYTES, help="of a file, at most")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args(arguments)
@@ -98,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         edits=args.edits,
         rate=Rate(args.rate, args.rate / 100, defaults.rate.warm_up),
         seed=args.seed,
+        record=args.record,
         split_bytes=args.split_bytes,
     )
     args.output.mkdir(parents=True, exist_ok=True)

@@ -96,14 +96,18 @@ class PictureTable:
         placed, colours = (rows.index_select(0, index) for rows in self._rows[size])
         return self._drawer.draw(placed, colours, size)
 
-    def draw_crops(self, size: Size, index: Tensor, places: Tensor, side: int) -> Tensor:
-        """Return squares [N, side, side, 3] of pictures; `places` [N, 2] from 0 to 1."""
+    def draw_crops(self, size: Size, index: Tensor, corners: Tensor, side: int) -> Tensor:
+        """Return squares [N, side, side, 3] of pictures with their upper left `corners` [N, 2]."""
         placed, colours = (rows.index_select(0, index) for rows in self._rows[size])
-        room = places.new_tensor(size) - side
-        shift = (places * (room + 1)).short()
         # The picture moves, not the square.
-        moved = torch.cat((placed[..., :2], placed[..., 2:] - shift[:, None]), dim=-1)
+        moved = torch.cat((placed[..., :2], placed[..., 2:] - corners[:, None]), dim=-1)
         return self._drawer.draw(moved, colours, (side, side))
+
+
+def choose_corners(size: Size, count: int, side: int, generator: torch.Generator) -> Tensor:
+    """Draw where squares of pictures lie, int16 [count, 2] on the host."""
+    room = torch.tensor([length - side + 1 for length in size])
+    return (torch.rand(count, 2, generator=generator) * room).short()
 
 
 def collect_pictures(kinds: dict[Kind, Any]) -> dict[Size, PictureArrays]:
@@ -143,18 +147,18 @@ class VAETrainer:
         """Run one step. Returns its losses, which the next step overwrites."""
         size = self._table.choose_size(self._rng)
         index = self._table.choose_numbers(size, self.settings.batch, self._draws)
-        places = torch.rand(len(index), 2, generator=self._draws)
+        corners = choose_corners(size, len(index), self.settings.crop, self._draws)
         rate = torch.tensor(self.settings.rate.at(progress, self.step))
-        report = self._replay(size, (rate, index, places))
+        report = self._replay(size, (rate, index, corners))
         self.average.update()
         self.step += 1
         return report
 
     def _step(self, size: Size, inputs: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        rate, index, places = inputs
+        rate, index, corners = inputs
         self._optimizer.rate.copy_(rate)
         with torch.no_grad():
-            real = to_model(self._table.draw_crops(size, index, places, self.settings.crop))
+            real = to_model(self._table.draw_crops(size, index, corners, self.settings.crop))
             real = real.contiguous(memory_format=torch.channels_last)
         with torch.autocast(self.device.type, torch.bfloat16, self.device.type == "cuda"):
             mean, log_variance = encode_posterior(self.vae, real)
@@ -259,6 +263,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--nats", type=float, default=defaults.nats)
     parser.add_argument("--measured", type=int, default=defaults.measured, help="pictures")
     parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument(
+        "--record", default=True, action=argparse.BooleanOptionalAction, help="in CUDA graphs"
+    )
     parser.add_argument("--split-bytes", type=int, default=PIECE_BYTES, help="of a file, at most")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args(arguments)
@@ -271,6 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         nats=args.nats,
         measured=args.measured,
         seed=args.seed,
+        record=args.record,
         split_bytes=args.split_bytes,
     )
     table = PictureTable(collect_pictures(read_examples(args.examples)), device)

@@ -31,6 +31,7 @@ from cookbook.ming_mini_2.image.train_vae import (
     PictureTable,
     VAESettings,
     VAETrainer,
+    choose_corners,
     collect_pictures,
     load_vae,
     read_scale,
@@ -127,6 +128,16 @@ def test_the_packed_model_draws_what_the_training_draws(
         assert drawn.shape == (*example.target.size, 3)
         # Reference latents are kept in bfloat16 by the training.
         assert np.abs(drawn.astype(int) - ours).max() <= (1 if source is None else 6)
+
+
+def test_a_square_of_a_picture_is_a_part_of_it(example_files: Path) -> None:
+    table = PictureTable(collect_pictures(read_examples(example_files)), CPU)
+    index, size = torch.arange(3), (256, 256)
+    corners = choose_corners(size, 3, 96, torch.Generator().manual_seed(1))
+    squares = table.draw_crops(size, index, corners, 96)
+    for picture, square, (y, x) in zip(table.draw(size, index), squares, corners, strict=True):
+        assert torch.equal(picture[y : y + 96, x : x + 96], square)
+    assert squares.std() > 1
 
 
 def test_the_vae_learns_pictures(example_files: Path) -> None:
