@@ -117,7 +117,7 @@ def find_shapes(pixels: np.ndarray) -> list[FoundShape]:
         covered = differs > np.linalg.norm(palette[number] - background) / 2
         for area in _list_areas(nearest == number):
             # With the thin ends that the opening removed.
-            whole = ndimage.binary_dilation(area, NEIGHBOURS, 2) & covered
+            whole = area | (ndimage.binary_dilation(area, NEIGHBOURS, 2) & covered)
             found.append(FoundShape(name_shape(whole), colour, _centre(whole)))
     return found
 

@@ -82,6 +82,13 @@ def test_the_judge_tells_what_is_wrong(content: SceneContent, problem: str) -> N
     assert problem in judge(pixels, content).problems
 
 
+@pytest.mark.parametrize("spread", [0.0, 60.0])
+def test_a_picture_of_nothing_is_wrong(spread: float) -> None:
+    noise = np.random.default_rng(0).normal(0, spread, (8, 8, 3)).repeat(32, 0).repeat(32, 1)
+    pixels = np.clip(200 + noise, 0, 255).astype(np.uint8)
+    assert not judge(pixels, SCENE).right
+
+
 def test_captions_say_the_content() -> None:
     found = {caption(SCENE, Random(seed)) for seed in range(60)}
     assert {"a red circle above two blue squares", "two blue squares below a red circle"} <= found
