@@ -55,14 +55,8 @@ MINI = ImageSizes(
 SMALL = ImageSizes(
     head={"img_gen_scales": [2], "diffusion_c_input_dim": 32},
     connector={"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1},
-    transformer={
-        "dim": 48,
-        "n_heads": 2,
-        "n_kv_heads": 2,
-        "n_layers": 1,
-        "n_refiner_layers": 1,
-        "cap_feat_dim": 32,
-    },
+    # A width above the 64 numbers of a patch, whose noise must pass.
+    transformer={"n_layers": 1, "n_refiner_layers": 1, "cap_feat_dim": 32},
     vae={
         "block_out_channels": [8, 8, 8, 16],
         "layers_per_block": 1,

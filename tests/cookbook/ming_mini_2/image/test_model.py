@@ -13,6 +13,7 @@ from cookbook.ming_mini_2.image.conditions import FrozenThinker
 from cookbook.ming_mini_2.image.configs import MINI, SMALL, ImageSizes, num_queries
 from cookbook.ming_mini_2.image.drawing import PictureDrawer, draw_picture, encode_pictures
 from cookbook.ming_mini_2.image.examples import encode_examples
+from cookbook.ming_mini_2.image.flow import DrawingPlan, draw_latents, flow_loss
 from cookbook.ming_mini_2.image.layout import write_layout
 from cookbook.ming_mini_2.image.model import count_parameters, new_drawing_model
 from cookbook.ming_mini_2.image.prompts import PromptBuilder
@@ -24,6 +25,7 @@ from sglang_omni.models.ming.family import FAMILY
 from sglang_omni.models.ming.image.denoiser import DiffusersDenoiser
 from sglang_omni.models.ming.image.query_tokens import append_query_block
 from sglang_omni.models.ming.prompt.positions import VisualBlock, compute_positions
+from sglang_omni.models.ming.tiny.image_configs import build_scheduler_config
 from tests.cookbook.ming_mini_2.image.conftest import CPU, Take
 
 MAX_BYTES = 8_000_000
@@ -70,6 +72,21 @@ def test_velocities_are_those_of_the_product(sizes: ImageSizes, edit: bool, tmp_
     expected = torch.cat(list(product.predict(branches, given.latents, given.tau)))
     assert expected.abs().max() > 0.1
     torch.testing.assert_close(ours, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_the_loss_teaches_what_the_sampler_follows() -> None:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randn(2, 16, 8, 8, generator=generator)
+
+    def know(latents: Tensor, tau: Tensor, conditions: Conditions) -> Tensor:
+        """Return the velocity of a model that knows what to draw."""
+        return (target - latents) / (1 - tau[:, None, None, None])
+
+    rows = torch.zeros(2, 4, 32)
+    assert flow_loss(know, target, rows, None, generator) < 1e-6
+    how = DrawingPlan(build_scheduler_config(), steps=5)
+    drawn = draw_latents(know, rows, None, tuple(target.shape), how)
+    torch.testing.assert_close(drawn, target, atol=1e-4, rtol=1e-4)
 
 
 @torch.no_grad()

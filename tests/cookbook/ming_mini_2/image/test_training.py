@@ -140,6 +140,7 @@ def test_a_square_of_a_picture_is_a_part_of_it(example_files: Path) -> None:
     assert squares.std() > 1
 
 
+@pytest.mark.extended
 def test_the_vae_learns_pictures(example_files: Path) -> None:
     table = PictureTable(collect_pictures(read_examples(example_files)), CPU)
     settings = VAESettings(batch=4, crop=32, rate=Rate(5e-3, 1e-4, 10))
@@ -149,6 +150,7 @@ def test_the_vae_learns_pictures(example_files: Path) -> None:
     assert np.mean(last) < 0.7 * first
 
 
+@pytest.mark.extended
 def test_the_model_learns_to_draw_and_what_is_asked_for(
     builder: StoreBuilder, thinker: FrozenThinker, take: Take, tmp_path: Path
 ) -> None:
