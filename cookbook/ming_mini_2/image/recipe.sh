@@ -25,6 +25,7 @@ VAE_SECONDS=${VAE_SECONDS:-540}
 SECONDS_OF_TRAINING=${SECONDS_OF_TRAINING:-720}
 PAUSE=${PAUSE:-100000}
 VAE_BATCH=${VAE_BATCH:-256}
+VAE_WHOLE=${VAE_WHOLE:-64}
 DRAW_BATCH=${DRAW_BATCH:-512}
 EDIT_BATCH=${EDIT_BATCH:-320}
 TESTED=${TESTED:-128}
@@ -50,7 +51,7 @@ case $STEP in
     make_examples
     [ -z "$START_VAE" ] || start=(--start "$START_VAE")
     run train_vae --examples "$DATA" --output "$OUT/vae" --sizes "$SIZES" --seconds "$VAE_SECONDS" \
-        --pause "$PAUSE" --batch "$VAE_BATCH" --seed "$SEED" --device "$DEVICE" \
+        --pause "$PAUSE" --batch "$VAE_BATCH" --whole "$VAE_WHOLE" --seed "$SEED" --device "$DEVICE" \
         --split-bytes "$SPLIT_BYTES" "$RECORD" "${start[@]}" | tee -a "$OUT/vae.log" ;;
 2)
     make_examples

@@ -54,12 +54,16 @@ SAVE_SECONDS, PRINT_SECONDS = 60.0, 5.0
 class VAESettings:
     """The settings of a run. A nat of a latent costs `nats` of the loss.
 
-    A step sees `batch` squares of pictures, of `crop` pixels: the VAE has no attention, so that it
-    need not see whole ones. The scale of the latents is measured of `measured` pictures.
+    In the first part of the run, `squares_until`, a step sees `batch` squares of pictures, of
+    `crop` pixels, which is faster. Then it sees `whole` pictures: the norms of the VAE average over
+    a picture, so that colours learnt from squares alone change with what else a picture shows. The
+    scale of the latents is measured of `measured` pictures.
     """
 
     batch: int = 256
     crop: int = 96
+    whole: int = 64
+    squares_until: float = 0.4
     rate: Rate = RATE
     nats: float = 4e-4
     squares: float = 2.0
@@ -96,17 +100,17 @@ class PictureTable:
         placed, colours = (rows.index_select(0, index) for rows in self._rows[size])
         return self._drawer.draw(placed, colours, size)
 
-    def draw_crops(self, size: Size, index: Tensor, corners: Tensor, side: int) -> Tensor:
-        """Return squares [N, side, side, 3] of pictures with their upper left `corners` [N, 2]."""
+    def draw_parts(self, size: Size, index: Tensor, corners: Tensor, area: Size) -> Tensor:
+        """Return parts [N, *area, 3] of pictures of a size; `corners` [N, 2] are upper left."""
         placed, colours = (rows.index_select(0, index) for rows in self._rows[size])
-        # The picture moves, not the square.
+        # The picture moves, not the part.
         moved = torch.cat((placed[..., :2], placed[..., 2:] - corners[:, None]), dim=-1)
-        return self._drawer.draw(moved, colours, (side, side))
+        return self._drawer.draw(moved, colours, area)
 
 
-def choose_corners(size: Size, count: int, side: int, generator: torch.Generator) -> Tensor:
-    """Draw where squares of pictures lie, int16 [count, 2] on the host."""
-    room = torch.tensor([length - side + 1 for length in size])
+def choose_corners(size: Size, area: Size, count: int, generator: torch.Generator) -> Tensor:
+    """Draw where parts of pictures begin, int16 [count, 2] on the host."""
+    room = torch.tensor([whole - part + 1 for whole, part in zip(size, area, strict=True)])
     return (torch.rand(count, 2, generator=generator) * room).short()
 
 
@@ -146,19 +150,25 @@ class VAETrainer:
     def train(self, progress: float) -> dict[str, Tensor]:
         """Run one step. Returns its losses, which the next step overwrites."""
         size = self._table.choose_size(self._rng)
-        index = self._table.choose_numbers(size, self.settings.batch, self._draws)
-        corners = choose_corners(size, len(index), self.settings.crop, self._draws)
+        settings, area = self.settings, size
+        count, is_square = settings.whole, progress < settings.squares_until
+        if is_square:
+            count, area = settings.batch, (settings.crop, settings.crop)
+        index = self._table.choose_numbers(size, count, self._draws)
+        corners = choose_corners(size, area, count, self._draws)
         rate = torch.tensor(self.settings.rate.at(progress, self.step))
-        report = self._replay(size, (rate, index, corners))
+        report = self._replay((size, area), (rate, index, corners))
         self.average.update()
         self.step += 1
         return report
 
-    def _step(self, size: Size, inputs: tuple[Tensor, ...]) -> dict[str, Tensor]:
+    def _step(self, key: tuple[Size, Size], inputs: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """Run one step on the device, on parts of pictures: both sizes are the key."""
+        size, area = key
         rate, index, corners = inputs
         self._optimizer.rate.copy_(rate)
         with torch.no_grad():
-            real = to_model(self._table.draw_crops(size, index, corners, self.settings.crop))
+            real = to_model(self._table.draw_parts(size, index, corners, area))
             real = real.contiguous(memory_format=torch.channels_last)
         with torch.autocast(self.device.type, torch.bfloat16, self.device.type == "cuda"):
             mean, log_variance = encode_posterior(self.vae, real)
@@ -257,8 +267,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
     parser.add_argument("--start", type=Path, help="weights to begin with")
-    parser.add_argument("--batch", type=int, default=defaults.batch)
+    parser.add_argument("--batch", type=int, default=defaults.batch, help="squares a step")
     parser.add_argument("--crop", type=int, default=defaults.crop, help="side of a square")
+    parser.add_argument("--whole", type=int, default=defaults.whole, help="whole pictures a step")
+    parser.add_argument("--squares-until", type=float, default=defaults.squares_until)
     parser.add_argument("--rate", type=float, default=defaults.rate.peak, help="the highest rate")
     parser.add_argument("--nats", type=float, default=defaults.nats)
     parser.add_argument("--measured", type=int, default=defaults.measured, help="pictures")
@@ -274,6 +286,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = VAESettings(
         batch=args.batch,
         crop=args.crop,
+        whole=args.whole,
+        squares_until=args.squares_until,
         rate=Rate(args.rate, args.rate / 100, defaults.rate.warm_up),
         nats=args.nats,
         measured=args.measured,

@@ -58,7 +58,7 @@ def trained(
     """A folder with a VAE and a model, trained for a moment, and the packed checkpoint."""
     folder = tmp_path_factory.mktemp("trained")
     common = ["--examples", str(example_files), "--sizes", "small", "--device", "cpu"]
-    vae = [*common, "--output", str(folder / "vae"), "--batch", "2", "--crop", "32"]
+    vae = [*common, "--output", str(folder / "vae"), "--batch", "2", "--crop", "32", "--whole", "1"]
     vae += ["--measured", "4"]
     train_vae.main([*vae, "--seconds", "0.5"])
     drawing = [
@@ -130,24 +130,27 @@ def test_the_packed_model_draws_what_the_training_draws(
         assert np.abs(drawn.astype(int) - ours).max() <= (1 if source is None else 6)
 
 
-def test_a_square_of_a_picture_is_a_part_of_it(example_files: Path) -> None:
+def test_a_part_of_a_picture_is_what_is_there(example_files: Path) -> None:
     table = PictureTable(collect_pictures(read_examples(example_files)), CPU)
     index, size = torch.arange(3), (256, 256)
-    corners = choose_corners(size, 3, 96, torch.Generator().manual_seed(1))
-    squares = table.draw_crops(size, index, corners, 96)
-    for picture, square, (y, x) in zip(table.draw(size, index), squares, corners, strict=True):
-        assert torch.equal(picture[y : y + 96, x : x + 96], square)
-    assert squares.std() > 1
+    corners = choose_corners(size, (96, 80), 3, torch.Generator().manual_seed(1))
+    parts = table.draw_parts(size, index, corners, (96, 80))
+    for picture, part, (y, x) in zip(table.draw(size, index), parts, corners, strict=True):
+        assert torch.equal(picture[y : y + 96, x : x + 80], part)
+    assert parts.std() > 1
+    assert choose_corners(size, size, 3, torch.Generator()).abs().max() == 0
 
 
 @pytest.mark.extended
 def test_the_vae_learns_pictures(example_files: Path) -> None:
     table = PictureTable(collect_pictures(read_examples(example_files)), CPU)
-    settings = VAESettings(batch=4, crop=32, rate=Rate(5e-3, 1e-4, 10))
+    settings = VAESettings(batch=4, crop=32, whole=1, rate=Rate(5e-3, 1e-4, 10))
     trainer = VAETrainer(SMALL, settings, table, CPU)
     first = trainer.train(0.0)["absolute"].item()
-    last = [trainer.train(0.5)["absolute"].item() for _ in range(40)][-10:]
+    last = [trainer.train(0.3)["absolute"].item() for _ in range(40)][-10:]
+    whole = trainer.train(0.5)["absolute"].item()
     assert np.mean(last) < 0.7 * first
+    assert whole < first
 
 
 @pytest.mark.extended
