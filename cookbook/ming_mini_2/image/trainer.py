@@ -45,8 +45,8 @@ class DrawingSettings:
     of steps that edit. `reading` weighs the loss of the reader of the condition rows.
     """
 
-    draw: int = 512
-    edit: int = 320
+    draw: int = 256
+    edit: int = 160
     edits: float = 0.4
     rate: Rate = RATE
     reading: float = 0.1
