@@ -111,6 +111,7 @@ def random_image_modules(
         transformer,
         ImageVAE(vae),
         SCHEDULER,
+        shapes.head.img_gen_resolutions,
     )
 
 

@@ -92,7 +92,7 @@ class Scene:
         pen = ImageDraw.Draw(image)
         for one in self.shapes:
             centre = self.centre(one)
-            _draw_shape(pen, one.shape, centre, one.size / 2, _tinted(COLOURS[one.colour], rng))
+            draw_shape(pen, one.shape, centre, one.size / 2, _tinted(COLOURS[one.colour], rng))
         if self.lettering:
             _draw_text(pen, self.lettering, _tinted(COLOURS[self.lettering.colour], rng))
         return np.asarray(image)
@@ -154,13 +154,14 @@ def _draw_text(pen: ImageDraw.ImageDraw, text: Lettering, colour: tuple[int, ...
     pen.text((left, top), text.text, fill=colour, font=font(text.font, text.pixels))
 
 
-def _draw_shape(
+def draw_shape(
     pen: ImageDraw.ImageDraw,
     shape: str,
     centre: tuple[float, float],
     radius: float,
     colour: tuple[int, ...],
 ) -> None:
+    """Draw one of `SHAPES` around a centre (y, x)."""
     y, x = centre
     box = (x - radius, y - radius, x + radius, y + radius)
     match shape:

@@ -124,7 +124,7 @@ def _choose_aspect(body: ImageFields, size: Size | None, *, is_edit: bool) -> fl
 
 
 def _choose_resolution(body: ImageFields, size: Size | None, backend: Backend) -> int:
-    """Return the resolution: the given one, that of the size, or the server's largest.
+    """Return the resolution: the given one, that of the size, or the nearest to the server's limit.
 
     Raises `InvalidRequest` beyond the server's limit.
     """
@@ -134,7 +134,7 @@ def _choose_resolution(body: ImageFields, size: Size | None, backend: Backend) -
     elif size is not None:
         field, side = "size", backend.fit_resolution(size)
     else:
-        return largest
+        return backend.fit_resolution((largest, largest))
     if side > largest:
         raise InvalidRequest(
             f"{field}: this server draws at most as many pixels as {largest}x{largest}", param=field

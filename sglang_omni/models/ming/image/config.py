@@ -6,6 +6,7 @@ from typing import Any
 
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.config import Qwen2Config, parse_keys
+from sglang_omni.models.ming.image.sizes import BUCKETS, RELEASED_RESOLUTIONS
 from sglang_omni.protocol.errors import CheckpointError
 
 HEAD, CONNECTOR, TRANSFORMER, VAE, SCHEDULER, GLYPHS = (
@@ -21,10 +22,11 @@ MAPPER_TYPE = "T5EncoderBlockByT5Mapper"
 
 @dataclass(frozen=True)
 class ImageHeadConfig:
-    """`mlp/config.json`: query tokens and the width of the condition rows.
+    """`mlp/config.json`: query tokens, the width of the condition rows, and what is drawn.
 
     The defaults are those of the released code; a file that leaves `dit_type` or `use_identity_mlp`
-    out describes another model and is refused.
+    out describes another model and is refused. `img_gen_resolutions`, which the released file does
+    not have, are the resolution classes that the model draws.
     """
 
     img_gen_scales: tuple[int, ...] = (4, 8, 16)
@@ -32,6 +34,7 @@ class ImageHeadConfig:
     dit_type: str = "sd3"
     use_identity_mlp: bool = False
     text_encoder_norm: bool = False
+    img_gen_resolutions: tuple[int, ...] = RELEASED_RESOLUTIONS
 
     @property
     def scale(self) -> int:
@@ -104,6 +107,10 @@ def read_head_config(checkpoint: Path) -> ImageHeadConfig:
             raise CheckpointError(f"{path}: {key} must be {value!r}")
     if len(config.img_gen_scales) != 1:
         raise CheckpointError(f"{path}: img_gen_scales must have one entry")
+    if not config.img_gen_resolutions or not set(config.img_gen_resolutions) <= set(BUCKETS):
+        raise CheckpointError(
+            f"{path}: img_gen_resolutions must be some of {', '.join(map(str, BUCKETS))}"
+        )
     return config
 
 

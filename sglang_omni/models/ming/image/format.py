@@ -60,11 +60,13 @@ class MingImageFormat:
         self, size: Size | None, aspect: float | None, resolution: int, reference: Size | None
     ) -> ImagePlan:
         """See `ImageFormat`. The tokens are those of the size that the model draws."""
-        plan = plan_image(size, aspect, resolution, reference)
+        known = self._head.img_gen_resolutions
+        plan = plan_image(size, aspect, resolution, reference, known)
         height, width = plan.bucket
         return ImagePlan(plan.output, height * width // PIXELS_PER_TOKEN)
 
     def fit_resolution(self, size: Size) -> int:
         """See `ImageFormat`: the class whose square has nearly as many pixels."""
         height, width = size
-        return select_resolution(round((height * width) ** 0.5))
+        side = round((height * width) ** 0.5)
+        return select_resolution(side, self._head.img_gen_resolutions)

@@ -41,7 +41,8 @@ M = TypeVar("M", bound=nn.Module)
 class ImageModules:
     """The loaded modules. `glyphs` is None where the checkpoint has no glyph branch.
 
-    `query_rows` [queries, hidden] are the embeddings of the query tokens.
+    `query_rows` [queries, hidden] are the embeddings of the query tokens. `resolutions` are the
+    classes of sizes that the model draws.
     """
 
     query_rows: Tensor
@@ -50,6 +51,7 @@ class ImageModules:
     transformer: Any
     vae: ImageVAE
     scheduler: Mapping[str, Any]
+    resolutions: tuple[int, ...]
 
 
 def load_image_modules(checkpoint: Path, device: torch.device, dtype: torch.dtype) -> ImageModules:
@@ -62,8 +64,15 @@ def load_image_modules(checkpoint: Path, device: torch.device, dtype: torch.dtyp
     report_progress("loading the diffusion transformer")
     transformer = _load_diffusers(ZImageTransformer2DModel, checkpoint / TRANSFORMER, device, dtype)
     vae = _load_diffusers(AutoencoderKL, checkpoint / VAE, device, dtype)
-    scheduler = read_scheduler_config(checkpoint)
-    return ImageModules(query_rows, connector, glyphs, transformer, ImageVAE(vae), scheduler)
+    return ImageModules(
+        query_rows,
+        connector,
+        glyphs,
+        transformer,
+        ImageVAE(vae),
+        read_scheduler_config(checkpoint),
+        tuple(read_head_config(checkpoint).img_gen_resolutions),
+    )
 
 
 def load_connector(

@@ -36,14 +36,15 @@ class MingImage:
     previous: Tensor | None = None
 
 
-def plan_input(image_input: ImageInput) -> SizePlan:
-    """Return the sizes of an image. Raises `InvalidRequest`."""
+def plan_input(image_input: ImageInput, resolutions: Sequence[int]) -> SizePlan:
+    """Return the sizes of an image of one of the `resolutions`. Raises `InvalidRequest`."""
     reference = image_input.reference
     return plan_image(
         image_input.size,
         image_input.aspect,
         image_input.resolution,
         None if reference is None else (reference.shape[0], reference.shape[1]),
+        resolutions,
     )
 
 
@@ -74,7 +75,7 @@ class MingImageModel:
         expected = tuple(self._modules.query_rows.shape)
         if image_input.states.shape != expected:
             raise InvalidRequest(f"query states must have the shape {list(expected)}")
-        plan = plan_input(image_input)
+        plan = plan_input(image_input, self._modules.resolutions)
         rows = self._compute_rows(image_input)
         reference = self._encode_reference(image_input.reference, plan)
         sigmas = compute_sigmas(dict(self._modules.scheduler), image_input.steps, plan.latent)

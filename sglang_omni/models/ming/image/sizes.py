@@ -4,6 +4,7 @@ The model draws one of the sizes ("buckets") of a resolution class. The result i
 aspect ratio of the request, so that it covers the bucket. All sizes are (height, width) in pixels.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sglang_omni.protocol.errors import InvalidRequest
@@ -94,8 +95,12 @@ _RATIOS_672: dict[float, Size] = {
     3.64: (1280, 352),
 }
 _RATIOS_1024 = {ratio: (2 * height, 2 * width) for ratio, (height, width) in _RATIOS_512.items()}
-BUCKETS = {512: _RATIOS_512, 672: _RATIOS_672, 1024: _RATIOS_1024}
+# Not a class of the released model. Small models draw it.
+_RATIOS_256 = {ratio: (height // 2, width // 2) for ratio, (height, width) in _RATIOS_512.items()}
+BUCKETS = {256: _RATIOS_256, 512: _RATIOS_512, 672: _RATIOS_672, 1024: _RATIOS_1024}
 """The sizes of each resolution class, by their printed ratio of height to width."""
+RELEASED_RESOLUTIONS = (512, 672, 1024)
+"""The classes of the released model, and of every checkpoint that names none."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +118,14 @@ class SizePlan:
         return height // LATENT_SIDE, width // LATENT_SIDE
 
 
-def select_resolution(resolution: int) -> int:
-    """Return the resolution class nearest to `resolution`, the smaller one for a tie."""
-    return min(BUCKETS, key=lambda known: abs(known - resolution))
+def select_resolution(resolution: int, known: Sequence[int] = RELEASED_RESOLUTIONS) -> int:
+    """Return the one of the `known` classes nearest to `resolution`, the first for a tie."""
+    return min(known, key=lambda one: abs(one - resolution))
 
 
-def select_bucket(size: Size, resolution: int) -> Size:
+def select_bucket(size: Size, resolution: int, known: Sequence[int] = RELEASED_RESOLUTIONS) -> Size:
     """Return the size of the class whose printed ratio is nearest to the ratio of `size`."""
-    ratios = BUCKETS[select_resolution(resolution)]
+    ratios = BUCKETS[select_resolution(resolution, known)]
     height, width = size
     return ratios[min(ratios, key=lambda ratio: abs(ratio - height / width))]
 
@@ -146,8 +151,10 @@ def crop_to_aspect(size: Size, aspect: float) -> Size:
     return int(width / aspect), width
 
 
-def plan_sizes(size: Size, resolution: int) -> SizePlan:
-    """Return the plan for a requested size.
+def plan_sizes(
+    size: Size, resolution: int, known: Sequence[int] = RELEASED_RESOLUTIONS
+) -> SizePlan:
+    """Return the plan for a requested size; `known` are the classes that the model draws.
 
     Raises:
         InvalidRequest: The ratio of height to width is too small or too large.
@@ -159,12 +166,16 @@ def plan_sizes(size: Size, resolution: int) -> SizePlan:
             f"{MAX_RATIO:g} times the length of the other",
             param="size",
         )
-    bucket = select_bucket(size, resolution)
+    bucket = select_bucket(size, resolution, known)
     return SizePlan(size, bucket, compute_output_size(size, bucket))
 
 
 def plan_image(
-    size: Size | None, aspect: float | None, resolution: int, reference: Size | None
+    size: Size | None,
+    aspect: float | None,
+    resolution: int,
+    reference: Size | None,
+    known: Sequence[int] = RELEASED_RESOLUTIONS,
 ) -> SizePlan:
     """Return the plan for an image. An edited one keeps its own ratio, unless another is asked for.
 
@@ -173,6 +184,7 @@ def plan_image(
         aspect: The requested ratio of width to height.
         resolution: The side of a square image of the requested resolution class.
         reference: The size of the image to edit.
+        known: The resolution classes that the model draws.
 
     Raises:
         InvalidRequest: The image would be too narrow, or the aspect ratio is none.
@@ -186,4 +198,4 @@ def plan_image(
     if reference is not None:
         # Cropping decides the size only: the whole reference image is stretched to it.
         size = reference if aspect is None else crop_to_aspect(reference, aspect)
-    return plan_sizes(size or compute_default_size(aspect or 1.0), resolution)
+    return plan_sizes(size or compute_default_size(aspect or 1.0), resolution, known)

@@ -1,5 +1,6 @@
 """How Ming is asked for an image: the prompt, its query tokens, and sizes."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from sglang_omni.models.chat import PromptImage
 from sglang_omni.models.ming.family import FAMILY
 from sglang_omni.models.ming.image.format import MingImageFormat
 from sglang_omni.models.ming.tiny import write_tiny_checkpoint
-from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.errors import CheckpointError, InvalidRequest
 from tests.models.ming.prompt.test_chat import message
 
 
@@ -71,3 +72,38 @@ def test_the_resolution_of_a_size_is_that_of_as_many_pixels(image_format: MingIm
     assert image_format.fit_resolution((256, 1024)) == 512
     assert image_format.fit_resolution((1024, 1536)) == 1024
     assert image_format.fit_resolution((700, 700)) == 672
+
+
+def with_head_config(tiny: Path, folder: Path, **changes: object) -> Path:
+    """A copy of the tiny checkpoint by links, with another configuration of its head."""
+    folder.mkdir()
+    for path in tiny.iterdir():
+        if path.name != "mlp":
+            (folder / path.name).symlink_to(path)
+    (folder / "mlp").mkdir()
+    (folder / "mlp" / "model.safetensors").symlink_to(tiny / "mlp" / "model.safetensors")
+    config = json.loads((tiny / "mlp" / "config.json").read_text())
+    (folder / "mlp" / "config.json").write_text(json.dumps({**config, **changes}))
+    return folder
+
+
+def test_a_checkpoint_may_name_the_resolutions_that_it_draws(tiny: Path, tmp_path: Path) -> None:
+    folder = with_head_config(tiny, tmp_path / "small", img_gen_resolutions=[256])
+    small = FAMILY.image_format(folder, FAMILY.chat_format(folder))
+    assert small.plan(None, None, 1024, None).size == (256, 256)
+    assert small.plan(None, None, 1024, None).tokens == 256
+    assert small.plan((1080, 1920), None, 1024, None).size == (192, 341)
+    assert small.plan(None, None, 512, (300, 500)).size == (192, 320)
+    assert small.fit_resolution((1024, 1024)) == 256
+    model = FAMILY.load_image_model(folder, "cpu", "float32")
+    image = model.start(replace(model.sample_input(), size=None))
+    assert image.plan.bucket == (256, 256)
+
+
+@pytest.mark.parametrize("resolutions", [[], [300]])
+def test_resolutions_without_a_table_are_refused(
+    tiny: Path, tmp_path: Path, resolutions: list[int]
+) -> None:
+    folder = with_head_config(tiny, tmp_path / "bad", img_gen_resolutions=resolutions)
+    with pytest.raises(CheckpointError, match="img_gen_resolutions must be some of 256, 512"):
+        FAMILY.image_format(folder, FAMILY.chat_format(folder))

@@ -43,7 +43,7 @@ def test_an_aspect_ratio_alone_gives_a_size() -> None:
 @pytest.mark.parametrize("resolution", BUCKETS)
 def test_a_bucket_is_its_own_size(resolution: int) -> None:
     for bucket in BUCKETS[resolution].values():
-        plan = plan_sizes(bucket, resolution)
+        plan = plan_sizes(bucket, resolution, (resolution,))
         assert plan.bucket == plan.output == bucket
         assert plan.latent == (bucket[0] // 8, bucket[1] // 8)
 
