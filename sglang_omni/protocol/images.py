@@ -127,6 +127,9 @@ class ImageFields(Body):
             ge=0, le=MAX_PARTIAL_IMAGES, description="How often an image is shown while it is drawn"
         ),
     ] = 0
+    progress: Annotated[
+        bool, Field(description="With stream, an event after each step; an extension")
+    ] = False
     steps: Annotated[
         int | None, Field(ge=1, le=1000, description="Number of steps; an extension")
     ] = None

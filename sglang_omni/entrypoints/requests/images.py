@@ -75,6 +75,8 @@ def check_answer_form(body: ImageFields) -> None:
         )
     if body.partial_images and not body.stream:
         raise InvalidRequest("partial_images: requires stream", param="partial_images")
+    if body.progress and not body.stream:
+        raise InvalidRequest("progress: requires stream", param="progress")
     if body.stream and body.response_format == "url":
         raise InvalidRequest(
             "response_format: a stream carries the images as b64_json", param="response_format"

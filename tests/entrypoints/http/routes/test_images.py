@@ -158,6 +158,7 @@ def test_fields_say_what_is_drawn(
         ({"size": "512x512", "aspect_ratio": 1}, "aspect_ratio", "size gives the ratio"),
         ({"background": "transparent"}, "background", "transparency is not made"),
         ({"partial_images": 2}, "partial_images", "requires stream"),
+        ({"progress": True}, "progress", "requires stream"),
         ({"stream": True, "response_format": "url"}, "response_format", "b64_json"),
         ({"output_compression": 50}, "output_compression", "PNG loses nothing"),
         ({"negative_prompt": "dark"}, "negative_prompt", "takes none"),
@@ -265,6 +266,21 @@ def test_an_error_before_the_first_event_sets_the_status(
         reply = http.post(GENERATIONS, json={"prompt": "a mill", "stream": stream})
         assert (reply.status_code, reply.json()["error"]["code"]) == (429, "overloaded")
         assert "retry-after" in reply.headers
+
+
+def test_a_stream_tells_each_step_if_asked(http: httpx.Client, backend: FakeBackend) -> None:
+    body = {"prompt": "a mill", "stream": True, "n": 2, "seed": 0}
+    events = events_of(http.post(GENERATIONS, json={**body, "progress": True}).text)
+    steps = [data for name, data in events if name == "image_generation.progress"]
+    assert steps == [
+        {"type": "image_generation.progress", "image_index": index, "step": 1, "num_steps": 1}
+        for index in range(2)
+    ]
+    assert "progress" not in http.post(GENERATIONS, json=body).text
+    files = {"image": ("a.png", PNG)}
+    form = {"prompt": "x", "stream": "true", "progress": "true"}
+    names = [name for name, _ in events_of(http.post(EDITS, data=form, files=files).text)]
+    assert names == ["image_edit.progress", "image_edit.completed"]
 
 
 def test_an_engine_that_fails_later_ends_the_stream_with_an_error(
