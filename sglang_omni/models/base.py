@@ -32,6 +32,9 @@ class ModelFamily(ABC):
     """How images, videos and audio are taken, and what they cost in tokens."""
     speech_text: SpeechText
     """Text front end, styles and descriptions."""
+    drawing_model: str | None = None
+    """Name of a released checkpoint of the family that draws images, to recommend; None if there is
+    none."""
     thinker_factory: str | None = None
     """Factory ("module:function") of a `StreamWorker` or `StepWorker` that is the thinker; None for
     SGLang, which then knows the model by the entry-point group `sglang.srt.plugins`."""

@@ -10,7 +10,7 @@ from sglang_omni.models.image import Size
 from sglang_omni.pipeline.image_request import ImageRequest
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.body import MAX_SEED
-from sglang_omni.protocol.errors import ImagesUnavailable, InvalidRequest
+from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.images import ImageFields, ImageQuality, parse_size
 
 # Random seeds are short, because users copy them.
@@ -36,8 +36,7 @@ def build_image_request(
         ModelNotFound: The model is not served.
         InvalidRequest: A field is beyond the server's limits, or contradicts another.
     """
-    if not backend.capabilities.image_output:
-        raise ImagesUnavailable(backend.capabilities.name)
+    backend.require_images()
     require_model(body.model, backend)
     options = backend.image_options
     check_answer_form(body)

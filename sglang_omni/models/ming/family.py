@@ -40,6 +40,7 @@ class MingFamily(ModelFamily):
 
     media_format = FORMAT
     speech_text = MingSpeechText()
+    drawing_model = RELEASED.name
 
     def voice_names(self, checkpoint: Path) -> tuple[str, ...]:
         """See `ModelFamily`."""

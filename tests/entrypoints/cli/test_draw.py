@@ -20,7 +20,7 @@ from sglang_omni.pipeline.image_request import (
     ImageUsage,
 )
 from sglang_omni.protocol.errors import EngineFailed
-from tests.entrypoints.http.fake import Served, serving
+from tests.entrypoints.http.fake import DrawingBackend, Served, serving
 from tests.entrypoints.http.middleware.test_auth import KEY, keys
 from tests.testing.family import CAPABILITIES
 
@@ -29,14 +29,13 @@ Draw = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def running_server() -> Iterator[Served]:
-    with serving() as served:
+    with serving(backend=DrawingBackend()) as served:
         yield served
 
 
 @pytest.fixture
 def server(running_server: Served) -> Served:
     running_server.backend.reset()
-    running_server.backend.capabilities = replace(CAPABILITIES, image_output=True)
     return running_server
 
 
@@ -195,8 +194,7 @@ def test_a_count_is_a_number_from_one(draw: Draw, count: str) -> None:
 
 def test_a_key_is_sent(draw: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAW_KEY", KEY)
-    with serving(Access(keys(KEY))) as locked:
-        locked.backend.capabilities = replace(CAPABILITIES, image_output=True)
+    with serving(Access(keys(KEY)), backend=DrawingBackend()) as locked:
         output = ("-o", tmp_path / "mill.png")
         status, _, error = draw("a mill", *output, url=locked.url)
         assert status == 1

@@ -18,18 +18,23 @@ from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.media.image_file import GENERATED_SOURCE
 from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest, ImageStep
 from sglang_omni.protocol.errors import EngineFailed, Overloaded
-from tests.entrypoints.http.fake import FakeBackend, serving
+from tests.entrypoints.http.fake import DrawingBackend, FakeBackend, Served, serving
 from tests.entrypoints.http.middleware.test_auth import KEY, LOCKED, bearer
 from tests.testing.family import CAPABILITIES
 
 GENERATIONS, EDITS = "/v1/images/generations", "/v1/images/edits"
-DRAWS = replace(CAPABILITIES, image_output=True)
 PNG = b"\x89PNG picture"
 
 
-@pytest.fixture(autouse=True)
-def drawing(backend: FakeBackend) -> None:
-    backend.capabilities = DRAWS
+class PlainBackend(FakeBackend):
+    """A fake that draws no images, whatever the family of the tests does."""
+
+    capabilities = replace(CAPABILITIES, image_output=False)
+
+
+@pytest.fixture
+def server(drawing_server: Served) -> Served:
+    return drawing_server
 
 
 def generate(http: httpx.Client, **fields: Any) -> dict[str, Any]:
@@ -202,13 +207,28 @@ def test_a_checkpoint_that_draws_nothing_says_so(
     http: httpx.Client, backend: FakeBackend, route: str
 ) -> None:
     backend.capabilities = replace(CAPABILITIES, image_output=False, name="Small")
-    reply = http.post(
-        route, json={"prompt": "a mill"} | ({"images": ["data:,x"]} if route == EDITS else {})
-    )
-    assert reply.status_code == 404
-    error = reply.json()["error"]
-    assert error["code"] == "images_unavailable"
-    assert "Small draws no images" in error["message"]
+    # Whatever else could be said of the body.
+    for body in ({"prompt": "a mill", "images": ["data:,x"]}, {"mask": "data:,x"}, {}):
+        reply = http.post(route, json=body)
+        assert reply.status_code == 404
+        error = reply.json()["error"]
+        assert error["code"] == "images_unavailable"
+        assert "Small draws no images" in error["message"]
+    assert backend.requests == []
+
+
+def test_the_documentation_has_the_routes_of_a_server_that_draws() -> None:
+    documented = {}
+    for kind in (DrawingBackend, PlainBackend):
+        with serving(backend=kind()) as served:
+            schema = httpx.get(f"{served.url}/openapi.json").json()
+        documented[kind] = {path for path in schema["paths"] if path.startswith("/v1/images")}
+        has_body = "ImageGenerationBody" in schema["components"]["schemas"]
+        assert has_body == bool(documented[kind])
+    assert documented == {
+        DrawingBackend: {GENERATIONS, EDITS, "/v1/images/files/{name}"},
+        PlainBackend: set(),
+    }
 
 
 @pytest.mark.parametrize(("name", "quality"), [("jpeg", 80), ("webp", 30)])
@@ -220,10 +240,11 @@ def test_other_formats(http: httpx.Client, name: str, quality: int) -> None:
     assert answer["output_format"] == name
 
 
-def test_a_url_can_be_fetched_without_a_key(backend: FakeBackend) -> None:
-    locked = FakeBackend()
-    locked.capabilities = DRAWS
-    with serving(LOCKED, backend=locked) as served, httpx.Client(base_url=served.url) as http:
+def test_a_url_can_be_fetched_without_a_key() -> None:
+    with (
+        serving(LOCKED, backend=DrawingBackend()) as served,
+        httpx.Client(base_url=served.url) as http,
+    ):
         body = {"prompt": "a mill", "response_format": "url", "output_format": "webp", "seed": 3}
         assert http.post(GENERATIONS, json=body).status_code == 401
         (item,) = http.post(GENERATIONS, json=body, headers=bearer(KEY)).json()["data"]
