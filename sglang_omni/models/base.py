@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.chat import ChatFormat
+from sglang_omni.models.fp8_folder import Fp8Folder
 from sglang_omni.models.image import ImageFormat, ImageModel
 from sglang_omni.models.media_format import MediaFormat
 from sglang_omni.models.sizes import CheckpointSizes
@@ -19,8 +20,6 @@ from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.protocol.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from sglang_omni.models.encoder import ModalityModel
     from sglang_omni.models.speech import SpeechModel
 
@@ -134,12 +133,11 @@ class ModelFamily(ABC):
         """Return the sizes of the checkpoint's parts, for placement. Raises `CheckpointError`."""
         raise CheckpointError(f"{checkpoint}: placement needs sizes; use --placement manual")
 
-    def fp8_config(self) -> Mapping[str, Any]:
-        """Return the `quantization_config` of an FP8 checkpoint. Raises `CheckpointError`."""
-        raise CheckpointError("this model family has no FP8 format")
+    def fp8_folders(self, checkpoint: Path) -> tuple[Fp8Folder, ...]:
+        """Return the folders of the checkpoint that have an FP8 form; the checkpoint itself first.
 
-    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
-        """Return what an FP8 checkpoint stores for a tensor: itself, or FP8 values and scales."""
+        Raises `CheckpointError`.
+        """
         raise CheckpointError("this model family has no FP8 format")
 
     def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:

@@ -18,6 +18,7 @@ class CheckpointSizes:
         context: Length of the model's context, in tokens.
         fp8: Whether the checkpoint is stored as FP8.
         image: Bytes of the models that draw images; 0 if it draws none.
+        image_matrices: Bytes of those of them that an FP8 checkpoint would store as FP8.
     """
 
     matrices: int
@@ -30,6 +31,7 @@ class CheckpointSizes:
     context: int
     fp8: bool
     image: int = 0
+    image_matrices: int = 0
 
     @property
     def thinker(self) -> int:
@@ -38,4 +40,6 @@ class CheckpointSizes:
 
     def quantized(self) -> "CheckpointSizes":
         """Return the sizes after `sgl-omni quantize --fp8`."""
-        return self if self.fp8 else replace(self, matrices=self.matrices // 2, fp8=True)
+        matrices = self.matrices if self.fp8 else self.matrices // 2
+        image = self.image - self.image_matrices // 2
+        return replace(self, matrices=matrices, fp8=True, image=image, image_matrices=0)

@@ -172,14 +172,15 @@ def _add_make_tiny(commands: Any) -> None:
 
 
 def _add_quantize(commands: Any) -> None:
-    quantize = commands.add_parser("quantize", help="quantize a checkpoint's thinker to FP8")
+    quantize = commands.add_parser("quantize", help="quantize a checkpoint to FP8")
     quantize.add_argument("source", type=Path, metavar="SRC", help="a checkpoint in bfloat16")
     quantize.add_argument("target", type=Path, metavar="DST", help="a new folder")
     quantize.add_argument(
         "--fp8",
         action="store_true",
         required=True,
-        help="FP8 with a scale for each block of 128 x 128",
+        help="the thinker in FP8 with a scale for each block of 128 x 128, and what draws images "
+        "with a scale for each row",
     )
     quantize.set_defaults(run=_quantize)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.chat import ChatFormat
+from sglang_omni.models.fp8_folder import Fp8Folder
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.image.config import has_image_output
@@ -19,16 +20,9 @@ from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.ming.speech.vae_fingerprint import vae_fingerprint
 from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
 from sglang_omni.models.ming.speech_text import MingSpeechText
-from sglang_omni.models.ming.thinker.fp8_layout import (
-    QUANTIZATION_CONFIG,
-    SCALE_SUFFIX,
-    is_quantized,
-)
 from sglang_omni.models.sizes import CheckpointSizes
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from sglang_omni.models.ming.encoders.audio_model import MingAudioModel
     from sglang_omni.models.ming.encoders.vision_model import MingVisionModel
     from sglang_omni.models.ming.image.model import MingImageModel
@@ -54,18 +48,11 @@ class MingFamily(ModelFamily):
         """See `ModelFamily`."""
         return read_sizes(checkpoint)
 
-    def fp8_config(self) -> Mapping[str, Any]:
+    def fp8_folders(self, checkpoint: Path) -> tuple[Fp8Folder, ...]:
         """See `ModelFamily`."""
-        return QUANTIZATION_CONFIG
+        from sglang_omni.models.ming.fp8_folders import list_fp8_folders
 
-    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
-        """See `ModelFamily`."""
-        from sglang_omni.models.ming.thinker.fp8 import quantize_weight
-
-        if not is_quantized(name):
-            return {name: tensor}
-        values, scales = quantize_weight(tensor)
-        return {name: values, name + SCALE_SUFFIX: scales}
+        return list_fp8_folders(checkpoint)
 
     def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
         """See `ModelFamily`."""

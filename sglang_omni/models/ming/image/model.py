@@ -11,6 +11,7 @@ from torch import Tensor
 from sglang_omni.models.image import ImageInput
 from sglang_omni.models.ming.image.backend import Backend, select_backend
 from sglang_omni.models.ming.image.denoiser import Denoiser, DiffusersDenoiser
+from sglang_omni.models.ming.image.fp8_layout import has_fp8_transformer
 from sglang_omni.models.ming.image.glyph_text import select_glyph_text
 from sglang_omni.models.ming.image.loading import ImageModules, load_image_modules
 from sglang_omni.models.ming.image.pixels import resize_output, stretch_reference
@@ -138,7 +139,8 @@ def load_image_model(
         device: A device of PyTorch.
         dtype: "float32" or "bfloat16".
         backend: "auto", "fast" or "reference"; see `select_backend`.
-        fp8: Whether its large weights and their inputs are in FP8. Needs the fast back end.
+        fp8: Whether its large weights and their inputs are in FP8; they always are where the
+            checkpoint stores them so. Needs the fast back end.
 
     Raises:
         CheckpointError: The checkpoint is incomplete.
@@ -146,6 +148,7 @@ def load_image_model(
     """
     if dtype not in DTYPES:
         raise ConfigError(f"image dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    fp8 = fp8 or has_fp8_transformer(checkpoint)
     chosen = select_backend(backend, device, fp8=fp8)
     modules = load_image_modules(checkpoint, torch.device(device), DTYPES[dtype])
     return build_image_model(modules, chosen, fp8=fp8)

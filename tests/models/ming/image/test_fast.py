@@ -167,6 +167,7 @@ def draw(model: MingImageModel) -> np.ndarray:
         ("auto", "cpu", False, "reference"),
         ("auto", "cuda:1", False, "fast"),
         ("auto", "cuda", True, "fast"),
+        ("auto", "cpu", True, "fast"),
         ("reference", "cuda", False, "reference"),
         ("fast", "cpu", True, "fast"),
     ],
@@ -177,7 +178,7 @@ def test_back_end(backend: str, device: str, fp8: bool, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("backend", "device", "fp8"),
-    [("quick", "cpu", False), ("auto", "cpu", True), ("reference", "cuda", True)],
+    [("quick", "cpu", False), ("reference", "cpu", True), ("reference", "cuda", True)],
 )
 def test_a_back_end_that_cannot_be_is_refused(backend: str, device: str, fp8: bool) -> None:
     with pytest.raises(ConfigError):
