@@ -141,6 +141,13 @@ class ImageFields(Body):
             description="Guidance: how strongly the image follows the prompt; an extension",
         ),
     ] = None
+    negative_prompt: Annotated[
+        str | None,
+        Field(
+            max_length=MAX_PROMPT_CHARACTERS,
+            description="What guidance leads away from; an extension",
+        ),
+    ] = None
     seed: Annotated[
         Seed | None,
         Field(description="Seed of the first image; each further one has the next; an extension"),

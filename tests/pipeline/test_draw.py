@@ -37,10 +37,16 @@ class FakeImageFormat:
 
     query_rows = np.zeros((2, 4), np.float32)
 
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+        self.long: str | None = None
+
     def build_prompt(self, messages: list[Turn]) -> ImagePrompt:
-        prompt = TokenizedPrompt((1, 2, 3, 7, 6, 6, 8))
         text = messages[-1].content[-1]
         assert isinstance(text, TextPart)
+        self.prompts.append(text.text)
+        ids = (1, 2, 3, 7, 6, 6, 8)
+        prompt = TokenizedPrompt(ids * 2 if text.text == self.long else ids)
         return ImagePrompt(prompt, f"<{text.text}>", (4, 5), (1, 2, 4))
 
     def plan(
@@ -80,12 +86,13 @@ class Drawing:
         self.thinker, self.image = ScriptedEngine(thinker), ScriptedEngine(image)
         self.admitted = {"thinker": 0, "image": 0}
         rows = SharedArray()
+        self.format = FakeImageFormat()
         self.pipeline = ImagePipeline(
             TEXT_ONLY,
             lambda _: self.admit("thinker", self.thinker),
             lambda _: self.admit("image", self.image),
             CHAT,
-            FakeImageFormat(),  # type: ignore[arg-type]
+            self.format,  # type: ignore[arg-type]
             QueryRows(rows, rows.write(FakeImageFormat.query_rows)),
             context,
             MediaMemory(1 << 20),
@@ -129,6 +136,39 @@ async def test_one_prefill_serves_all_images() -> None:
     assert (last.usage.text_tokens, last.usage.image_tokens) == (3, 0)
     assert last.usage.output_tokens == 12
     assert drawing.admitted == {"thinker": 0, "image": 0}
+
+
+async def test_a_negative_prompt_has_states_of_its_own() -> None:
+    written: list[np.ndarray] = []
+
+    async def think_each(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
+        assert request.query is not None
+        # Never two at a time: the request holds one of the thinker's places.
+        assert drawing.admitted["thinker"] == 1
+        written.append(STATES + 10 * len(written))
+        layout = request.query.states.write(written[-1])
+        yield ThinkerOutput((5,), len(request.input_ids), 0, 1, "length", query_states=layout)
+
+    drawing = Drawing(thinker=think_each)
+    events = await drawing.draw(image_request(1, 2, negative_prompt="snow"))
+    assert len(written) == 2
+    for order in drawing.image.requests:
+        assert order.negative_states is not None
+        assert order.negative_layout is not None
+        assert np.array_equal(order.states.read(order.states_layout), written[0])
+        assert np.array_equal(order.negative_states.read(order.negative_layout), written[1])
+    assert drawing.format.prompts == ["a mill", "snow"]
+    last = events[-1]
+    assert isinstance(last, ImagesFinished)
+    assert last.usage.text_tokens == 6
+
+
+async def test_a_negative_prompt_beyond_the_context_is_refused_by_its_name() -> None:
+    drawing = Drawing(context=8)
+    drawing.format.long = "snow"
+    with pytest.raises(ContextExceeded) as error:
+        await drawing.draw(image_request(1, negative_prompt="snow"))
+    assert error.value.param == "negative_prompt"
 
 
 async def test_the_query_tokens_of_two_requests_have_different_hashes() -> None:

@@ -16,6 +16,7 @@ import openai
 import pytest
 from PIL import Image
 
+from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.models.ming.tiny import write_tiny_checkpoint
 from tests.server.running import (
     RunningServer,
@@ -85,6 +86,34 @@ def test_a_seed_draws_the_same_image_alone_and_among_others(drawing: RunningServ
     assert np.abs(images[0] - images[1]).mean() > 5
     (other,) = pixels_of(draw(drawing, seed=6, prompt="a red house"))
     assert np.abs(alone - other).mean() > 0.5
+
+
+def test_guidance_leads_away_from_a_negative_prompt(drawing: RunningServer) -> None:
+    (plain,) = pixels_of(draw(drawing, seed=6, cfg=0))
+    own = draw(drawing, seed=6, cfg=4, negative_prompt="a mill by the river")
+    # The same prompt twice: there is nothing to lead away from.
+    assert np.abs(pixels_of(own)[0] - plain).max() <= 1
+    one = draw(drawing, seed=6, cfg=4)
+    other = draw(drawing, seed=6, cfg=4, negative_prompt="a red house")
+    assert np.abs(pixels_of(one)[0] - pixels_of(other)[0]).mean() > 0.5
+    assert other["usage"]["input_tokens"] > one["usage"]["input_tokens"]
+
+
+def test_the_draw_command_writes_what_the_server_draws(
+    drawing: RunningServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mill.png"
+    options = ("--size", "1024x256", "--steps", "4", "--seed", "6", "--base-url", drawing.url)
+    assert main(["draw", "a mill by the river", "-o", str(path), *options]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"wrote {path}: 1024x256, seed 6\n"
+    assert "3/3" in printed.err
+    (same,) = pixels_of(draw(drawing, seed=6))
+    assert np.abs(np.asarray(Image.open(path)).astype(int) - same).max() <= 1
+    edited = tmp_path / "edited.png"
+    edit = ("draw", "make it blue", "-o", str(edited), "--edit", str(path), *options)
+    assert main(list(edit)) == 0
+    assert Image.open(edited).size == (1024, 256)
 
 
 def test_openais_client_draws_streams_and_edits(client: openai.OpenAI) -> None:

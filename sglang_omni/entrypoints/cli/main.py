@@ -123,6 +123,7 @@ def _add_draw(commands: Any) -> None:
         "-o", "--output", type=Path, required=True, help="the .png, .jpg or .webp file to write"
     )
     draw.add_argument("--size", metavar="WIDTHxHEIGHT", help="size; its ratio is kept exactly")
+    draw.add_argument("--negative", metavar="TEXT", help="what the image is not to show")
     draw.add_argument("--steps", type=int, help="number of steps")
     draw.add_argument("--seed", type=int, help="seed of the first image; others have the next")
     draw.add_argument("--count", type=_parse_count, default=1, help="number of images (default 1)")
@@ -249,7 +250,10 @@ def _draw(parsed: argparse.Namespace) -> int:
         output=parsed.output,
         count=parsed.count,
         edit=tuple(parsed.edit),
-        fields={"size": parsed.size, "steps": parsed.steps, "seed": parsed.seed},
+        fields={
+            "negative_prompt": parsed.negative,
+            **{name: getattr(parsed, name) for name in ("size", "steps", "seed")},
+        },
         base_url=parsed.base_url,
         key=_read_key(parsed),
     )

@@ -49,6 +49,7 @@ def build_image_request(
             f"image: this server takes at most {options.max_references} images", param="image"
         )
     size = parse_size(body.size)
+    cfg = options.cfg if body.cfg is None else body.cfg
     return ImageRequest(
         **vars(metadata),
         prompt=body.prompt,
@@ -58,7 +59,8 @@ def build_image_request(
         aspect=_choose_aspect(body, size, is_edit=bool(references)),
         resolution=_choose_resolution(body, size, backend),
         steps=choose_steps(body, options),
-        cfg=options.cfg if body.cfg is None else body.cfg,
+        cfg=cfg,
+        negative_prompt=_choose_negative_prompt(body, cfg),
         previews=body.partial_images,
     )
 
@@ -112,6 +114,21 @@ def choose_steps(body: ImageFields, options: ImageOptions) -> int:
         return body.steps
     by_quality = {"low": max(1, options.steps // 2), "high": options.steps * 5 // 3}
     return min(by_quality.get(name_quality(body.quality), options.steps), options.max_steps)
+
+
+def _choose_negative_prompt(body: ImageFields, cfg: float) -> str | None:
+    """Return the negative prompt, None for a blank one.
+
+    Raises `InvalidRequest` for one without guidance, which would have no effect.
+    """
+    if body.negative_prompt is None or not body.negative_prompt.strip():
+        return None
+    if cfg <= 1:
+        raise InvalidRequest(
+            "negative_prompt: has no effect without guidance; it needs a cfg above 1",
+            param="negative_prompt",
+        )
+    return body.negative_prompt
 
 
 def _choose_aspect(body: ImageFields, size: Size | None, *, is_edit: bool) -> float | None:

@@ -76,10 +76,11 @@ def test_an_image_is_written_and_its_seed_told(server: Served, draw: Draw, tmp_p
 
 
 def test_options_are_sent(server: Served, draw: Draw, tmp_path: Path) -> None:
-    options = ("--size", "1024x512", "--steps", 9, "--seed", 3)
+    options = ("--size", "1024x512", "--steps", 9, "--seed", 3, "--negative", "snow")
     assert draw("a mill", "-o", tmp_path / "mill.png", *options)[0] == 0
     request = asked(server)
     assert (request.size, request.steps, request.seeds) == ((512, 1024), 9, (3,))
+    assert request.negative_prompt == "snow"
 
 
 def test_several_images_have_numbered_files(server: Served, draw: Draw, tmp_path: Path) -> None:

@@ -72,16 +72,14 @@ class MingImageModel:
     @torch.no_grad()
     def start(self, image_input: ImageInput) -> MingImage:
         """See `ImageModel`."""
-        expected = tuple(self._modules.query_rows.shape)
-        if image_input.states.shape != expected:
-            raise InvalidRequest(f"query states must have the shape {list(expected)}")
         plan = plan_input(image_input)
         rows = self._compute_rows(image_input)
+        negative = self._compute_negative_rows(image_input, rows)
         reference = self._encode_reference(image_input.reference, plan)
         sigmas = compute_sigmas(dict(self._modules.scheduler), image_input.steps, plan.latent)
         noise = draw_noise(image_input.seed, plan.latent).to(self._device)
         guidance = image_input.guidance
-        state = open_state(self.denoiser, rows, reference, guidance, sigmas, noise)
+        state = open_state(self.denoiser, rows, negative, reference, guidance, sigmas, noise)
         return MingImage(plan, len(rows), reference is not None, state)
 
     def batch_key(self, image: MingImage) -> Hashable:
@@ -114,14 +112,33 @@ class MingImageModel:
 
     def _compute_rows(self, image_input: ImageInput) -> Tensor:
         """Return the condition rows [rows, width]; text to show has rows after the others."""
-        states = torch.from_numpy(image_input.states)
-        if states.dtype == torch.uint16:
-            states = states.view(torch.bfloat16)
-        rows = self._modules.connector(states.to(self._device)[None])
+        rows = self._connect(image_input.states)
         text = select_glyph_text(image_input.prompt)
         if text and self._modules.glyphs is not None:
             rows = torch.cat((rows, self._modules.glyphs.compute_rows(text).to(rows.dtype)), dim=1)
         return rows[0]
+
+    def _compute_negative_rows(self, image_input: ImageInput, rows: Tensor) -> Tensor:
+        """Return the rows of the negative prompt, as many as `rows`: zeros where nothing is said.
+
+        As in the released model, text to show has zeros in any case.
+        """
+        negative = torch.zeros_like(rows)
+        if image_input.negative_states is not None:
+            said = self._connect(image_input.negative_states)[0]
+            negative[: len(said)] = said
+        return negative
+
+    def _connect(self, query_states: np.ndarray) -> Tensor:
+        """Return the condition rows [1, queries, width] of the thinker's states."""
+        expected = tuple(self._modules.query_rows.shape)
+        if query_states.shape != expected:
+            raise InvalidRequest(f"query states must have the shape {list(expected)}")
+        states = torch.from_numpy(query_states)
+        if states.dtype == torch.uint16:
+            states = states.view(torch.bfloat16)
+        connected: Tensor = self._modules.connector(states.to(self._device)[None])
+        return connected
 
     def _encode_reference(self, image: np.ndarray | None, plan: SizePlan) -> Tensor | None:
         if image is None:

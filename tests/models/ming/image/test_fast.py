@@ -121,7 +121,9 @@ def draw_latents(denoiser: FastDenoiser, modules: ImageModules, name: str) -> Te
         reference = modules.vae.encode(case["ref_pixels"][0])
     sigmas = compute_sigmas(dict(modules.scheduler), info["steps"], latent)
     noise, guidance = draw_noise(info["seed"], latent), info["cfg"] or 0.0
-    state = open_state(denoiser, case["cond"][0], reference, guidance, sigmas, noise)
+    rows = case["cond"][0]
+    zeros = torch.zeros_like(rows)
+    state = open_state(denoiser, rows, zeros, reference, guidance, sigmas, noise)
     while not state.is_finished:
         advance(denoiser, [state])
     return state.latents
