@@ -33,6 +33,7 @@ from sglang_omni.pipeline.image_request import (
     ImageUsage,
     PartialImage,
 )
+from sglang_omni.pipeline.image_turns import ImageTurns
 from sglang_omni.pipeline.media_preprocessor import MediaInput, MediaPreprocessor
 from sglang_omni.pipeline.preprocess import (
     aggregate,
@@ -122,7 +123,9 @@ class ImagePipeline:
     async def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
         """Draw the images of a request, all at once as far as the engine has room."""
         drawing = await self._prepare(request)
-        images = [self._draw_one(request, drawing, index) for index in range(len(request.seeds))]
+        turns = ImageTurns(lambda: self._admit_image(request))
+        indexes = range(len(request.seeds))
+        images = [self._draw_one(request, drawing, index, turns) for index in indexes]
         async with aclosing(merge(*images)) as events:
             async for event in events:
                 yield event
@@ -223,11 +226,11 @@ class ImagePipeline:
         return QueryTokens(embeddings, states)
 
     async def _draw_one(
-        self, request: ImageRequest, drawing: DrawingInput, index: int
+        self, request: ImageRequest, drawing: DrawingInput, index: int, turns: ImageTurns
     ) -> AsyncGenerator[ImageEvent, None]:
         """Draw the image `index` once the engine has room for it."""
         order = build_draw_request(request, drawing, request.seeds[index])
-        async with self._admit_image(request) as engine:
+        async with turns.admit() as engine:
             with stage("image") as span:
                 async with aclosing(engine.submit(order)) as outputs:
                     async for output in outputs:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ from sglang_omni.pipeline.image_request import (
     PartialImage,
 )
 from sglang_omni.pipeline.request import TextPart
-from sglang_omni.protocol.errors import ContextExceeded, EngineFailed, InvalidRequest
+from sglang_omni.protocol.errors import ContextExceeded, EngineFailed, InvalidRequest, Overloaded
+from sglang_omni.queueing.policy import Capacity
+from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 from tests.pipeline.engines import TEXT_ONLY, ScriptedEngine
 from tests.testing.family import CHAT
 
@@ -82,7 +84,14 @@ async def paint(request: DrawRequest) -> AsyncGenerator[Any, None]:
 class Drawing:
     """A pipeline over scripted engines, which counts what is admitted."""
 
-    def __init__(self, thinker: Any = think, image: Any = paint, context: int = 100) -> None:
+    def __init__(
+        self,
+        thinker: Any = think,
+        image: Any = paint,
+        context: int = 100,
+        queue: AdmissionQueue | None = None,
+    ) -> None:
+        self.queue = queue
         self.thinker, self.image = ScriptedEngine(thinker), ScriptedEngine(image)
         self.admitted = {"thinker": 0, "image": 0}
         rows = SharedArray()
@@ -100,11 +109,14 @@ class Drawing:
 
     @asynccontextmanager
     async def admit(self, name: str, engine: ScriptedEngine) -> AsyncIterator[ScriptedEngine]:
-        self.admitted[name] += 1
-        try:
-            yield engine
-        finally:
-            self.admitted[name] -= 1
+        async with AsyncExitStack() as stack:
+            if self.queue is not None and name == "image":
+                await stack.enter_async_context(self.queue.admit(None, "normal"))
+            self.admitted[name] += 1
+            try:
+                yield engine
+            finally:
+                self.admitted[name] -= 1
 
     async def draw(self, request: ImageRequest) -> list[ImageEvent]:
         return [event async for event in self.pipeline.draw(request)]
@@ -225,6 +237,54 @@ async def test_a_failed_image_ends_the_request_and_its_other_images() -> None:
         await drawing.draw(image_request(1, 2))
     assert drawing.image.open == 0
     assert drawing.admitted == {"thinker": 0, "image": 0}
+
+
+def image_queue(length: int, wait_s: float = 5.0) -> AdmissionQueue:
+    """The queue of an engine with one place."""
+    return AdmissionQueue("image engine", lambda: Capacity(1), QueueRules(length, wait_s))
+
+
+async def paint_slowly(request: DrawRequest) -> AsyncGenerator[Any, None]:
+    await asyncio.sleep(0.1)
+    async for output in paint(request):
+        yield output
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+async def test_images_of_a_request_do_not_refuse_each_other(length: int) -> None:
+    drawing = Drawing(queue=image_queue(length))
+    events = await drawing.draw(image_request(*range(4)))
+    assert sum(isinstance(event, CompletedImage) for event in events) == 4
+
+
+async def test_an_image_may_wait_for_those_of_its_own_request() -> None:
+    drawing = Drawing(image=paint_slowly, queue=image_queue(1, wait_s=0.03))
+    events = await drawing.draw(image_request(1, 2, 3))
+    assert sum(isinstance(event, CompletedImage) for event in events) == 3
+
+
+async def test_images_are_refused_for_those_of_others() -> None:
+    queue = image_queue(0)
+    drawing = Drawing(queue=queue)
+    async with queue.admit("another", "normal"):
+        with pytest.raises(Overloaded):
+            await drawing.draw(image_request(1, 2))
+    counters = queue.counters()
+    assert (counters["admitted"], counters["queued"]) == (0, 0)
+    assert drawing.admitted == {"thinker": 0, "image": 0}
+
+
+async def test_a_request_has_one_image_in_the_queue() -> None:
+    queue = image_queue(8)
+    drawing = Drawing(image=paint_slowly, queue=queue)
+    task = asyncio.create_task(drawing.draw(image_request(1, 2, 3, 4)))
+    async with asyncio.timeout(5):
+        while queue.counters()["admitted"] == 0:
+            await asyncio.sleep(0.001)
+        for _ in range(50):
+            assert queue.counters()["queued"] <= 1
+            await asyncio.sleep(0.001)
+        await task
 
 
 async def test_a_client_that_leaves_closes_the_engines_streams() -> None:
