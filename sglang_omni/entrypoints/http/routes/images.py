@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import RESPONSES
@@ -45,6 +45,7 @@ from sglang_omni.protocol.images import (
 
 # OpenAI's clients send one image as `image` and several as `image[]`.
 FILE_FIELDS = ("image", "image[]")
+IMAGES_PREFIX = "/v1/images/"
 _ANSWER = document_success("The images", "application/json", EVENT_STREAM)
 # What the server stores never changes, and its name is a secret.
 _FILE_HEADERS = {"Cache-Control": "private, immutable"}
@@ -177,6 +178,21 @@ def create_router(backend: Backend) -> APIRouter:
         return Response(
             stored.data, media_type=get_image_media_type(stored.file_type), headers=_FILE_HEADERS
         )
+
+    if not backend.capabilities.image_output:
+        router.include_router(_create_refusing_router(backend))
+    return router
+
+
+def _create_refusing_router(backend: Backend) -> APIRouter:
+    """Return a router that refuses what else clients ask a server for that draws no images."""
+    router = APIRouter()
+
+    @router.api_route(f"{IMAGES_PREFIX}{{name:path}}", methods=["GET", "POST", "DELETE"])
+    async def refuse() -> Response:
+        """Say that the server draws no images."""
+        backend.require_images()
+        raise HTTPException(404, "Not Found")
 
     return router
 

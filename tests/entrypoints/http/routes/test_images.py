@@ -221,6 +221,16 @@ def test_a_checkpoint_that_draws_nothing_says_so(
     assert backend.requests == []
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/images/variations"), ("GET", GENERATIONS)]
+)
+def test_no_image_route_is_named_where_nothing_is_drawn(method: str, path: str) -> None:
+    with serving(backend=PlainBackend()) as served:
+        error = httpx.request(method, served.url + path).json()["error"]
+    assert error["code"] == "images_unavailable"
+    assert "/v1/images" not in error["message"]
+
+
 def test_the_documentation_has_the_routes_of_a_server_that_draws() -> None:
     documented = {}
     for kind in (DrawingBackend, PlainBackend):
