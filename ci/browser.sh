@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The page at / in headless Chromium with a fake microphone: text, files, voice turns, barge-in,
-# voices, keys, errors, a server that goes away, phone and desktop, light and dark, barriers for
+# voices, images, keys, errors, a server that goes away, phone and desktop, light and dark, barriers for
 # keyboards and screen readers; before real servers on the tiny checkpoint and the bundled model as
 # well; and the documentation at /docs. Any complaint of the browser fails it. Needs a Chromium
 # (Debian: apt-get install chromium; $CHROMIUM names another one). What drives it is

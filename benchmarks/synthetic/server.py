@@ -135,6 +135,10 @@ class SyntheticBackend:
         """Raise `InvalidRequest`: there is no thinker."""
         raise InvalidRequest("the synthetic server supports only speech", param="messages")
 
+    def require_images(self) -> None:
+        """Raise `ImagesUnavailable`."""
+        raise ImagesUnavailable("the synthetic server")
+
     def fit_resolution(self, size: Size) -> int:
         """Raise `ImagesUnavailable`."""
         raise ImagesUnavailable("the synthetic server")

@@ -38,7 +38,7 @@ class ImageOptions:
     """How steps are computed; reference: by diffusers' classes; auto: fast on a GPU."""
 
     fp8: bool = False
-    """Whether the fast back end multiplies in FP8, which changes images a little."""
+    """Whether to multiply in FP8, which changes images a little; FP8 checkpoints always do."""
 
     max_batch_size: Count = 4
     """Maximum number of images in a step."""

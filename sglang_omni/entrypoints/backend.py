@@ -173,6 +173,9 @@ class Backend(Protocol):
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat."""
 
+    def require_images(self) -> None:
+        """Raise `ImagesUnavailable`, which says why, if the server draws no images."""
+
     def fit_resolution(self, size: Size) -> int:
         """Return the resolution nearest to a requested size. Raises `ImagesUnavailable`."""
 

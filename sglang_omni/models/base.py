@@ -15,13 +15,12 @@ from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.image import ImageFormat, ImageModel
 from sglang_omni.models.media_format import MediaFormat
+from sglang_omni.models.quantized_folder import QuantizedFolder
 from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.protocol.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from sglang_omni.models.encoder import ModalityModel
     from sglang_omni.models.speech import SpeechModel
 
@@ -44,6 +43,9 @@ class ModelFamily(ABC):
     """How images, videos and audio are taken, and what they cost in tokens."""
     speech_text: SpeechText
     """Text front end, styles and descriptions."""
+    drawing_model: str | None = None
+    """Name of a released checkpoint of the family that draws images, to recommend; None if there is
+    none."""
     thinker_factory: str | None = None
     """Factory ("module:function") of a `StreamWorker` or `StepWorker` that is the thinker; None for
     SGLang, which then knows the model by the entry-point group `sglang.srt.plugins`."""
@@ -143,12 +145,11 @@ class ModelFamily(ABC):
         """Return the sizes of the checkpoint's parts, for placement. Raises `CheckpointError`."""
         raise CheckpointError(f"{checkpoint}: placement needs sizes; use --placement manual")
 
-    def quantization_config(self, form: WeightForm) -> Mapping[str, Any]:
-        """Return the `quantization_config` of a checkpoint in a form. Raises `CheckpointError`."""
-        raise CheckpointError("this model family has no quantized form")
+    def quantized_folders(self, checkpoint: Path, form: WeightForm) -> tuple[QuantizedFolder, ...]:
+        """Return the folders of the checkpoint that a form changes; the checkpoint itself first.
 
-    def quantize_tensor(self, form: WeightForm, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
-        """Return what a checkpoint in a form stores for a tensor: itself, or what stands for it."""
+        Raises `CheckpointError`.
+        """
         raise CheckpointError("this model family has no quantized form")
 
     def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:

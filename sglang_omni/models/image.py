@@ -34,6 +34,8 @@ class ImageInput:
         guidance: How strongly the image follows the prompt; up to 1 there is no guidance.
         seed: Fixes the noise that the image is made of.
         reference: The image to edit, uint8 [height, width, 3].
+        negative_states: States of a negative prompt, which guidance leads away from, in the form of
+            `states`; None to lead away from the image without a prompt.
     """
 
     states: np.ndarray
@@ -45,6 +47,7 @@ class ImageInput:
     guidance: float
     seed: int
     reference: np.ndarray | None = None
+    negative_states: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

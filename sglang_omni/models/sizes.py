@@ -20,6 +20,7 @@ class CheckpointSizes:
         fp8: Whether the checkpoint is stored as FP8.
         image: Bytes of the models that draw images; 0 if it draws none.
         int4: Whether its experts are stored in four bits.
+        image_matrices: Bytes of those of `image` that an FP8 checkpoint would store as FP8.
     """
 
     matrices: int
@@ -33,6 +34,7 @@ class CheckpointSizes:
     fp8: bool
     image: int = 0
     int4: bool = False
+    image_matrices: int = 0
 
     @property
     def thinker(self) -> int:
@@ -43,11 +45,13 @@ class CheckpointSizes:
         """Return the sizes after `sgl-omni quantize --fp8`."""
         if self.is_quantized:
             return self
-        return replace(self, matrices=self.matrices // 2, fp8=True)
+        image = self.image - self.image_matrices // 2
+        matrices = self.matrices // 2
+        return replace(self, matrices=matrices, fp8=True, image=image, image_matrices=0)
 
     @property
     def is_quantized(self) -> bool:
-        """Whether the checkpoint is quantized in any form."""
+        """Whether the thinker is quantized in any form."""
         return self.fp8 or self.int4
 
     @property

@@ -102,7 +102,8 @@ def load_strict(
     must satisfy `ignore(name)` (name without the prefix); the report lists them.
 
     Raises:
-        CheckpointError: A tensor is missing, unexpected or has the wrong shape.
+        CheckpointError: A tensor is missing, unexpected or has the wrong shape, or one for an FP8
+            target is not FP8.
     """
     targets = module.state_dict(keep_vars=True)
     names = [name[len(prefix) :] for name in tensors if name.startswith(prefix)]
@@ -129,4 +130,6 @@ def _copy_tensor(target: torch.Tensor, source: torch.Tensor, name: str) -> None:
         raise CheckpointError(
             f"tensor {name!r} has shape {list(source.shape)}; expected {list(target.shape)}"
         )
+    if target.dtype == torch.float8_e4m3fn and source.dtype != target.dtype:
+        raise CheckpointError(f"tensor {name!r} is {source.dtype}; expected FP8 with a scale")
     target.copy_(source)

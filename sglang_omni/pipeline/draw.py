@@ -2,12 +2,13 @@
 
     preprocess -> image encoder -> thinker (states at query tokens) -> image (denoising, VAE)
 
-One prefill of the thinker serves all images of a request. Cancelling or closing a generator here
+One prefill of the thinker serves all images of a request, or two if there is a negative prompt.
+Cancelling or closing a generator here
 closes the engine streams below it, and so aborts the work inside the engines.
 """
 
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,8 @@ from sglang_omni.models.image import ImageFormat, ImagePlan, ImagePrompt
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.async_streams import gather_or_cancel, merge
 from sglang_omni.pipeline.image_request import (
+    NEGATIVE_PROMPT,
+    PROMPT,
     CompletedImage,
     ImageEvent,
     ImageRequest,
@@ -30,6 +33,7 @@ from sglang_omni.pipeline.image_request import (
     ImageUsage,
     PartialImage,
 )
+from sglang_omni.pipeline.image_turns import ImageTurns
 from sglang_omni.pipeline.media_preprocessor import MediaInput, MediaPreprocessor
 from sglang_omni.pipeline.preprocess import (
     aggregate,
@@ -63,15 +67,26 @@ class Original:
 
 
 @dataclass(frozen=True)
+class ThinkerStates:
+    """The thinker's states at the query tokens of a prompt, in shared memory."""
+
+    memory: SharedArray
+    layout: Layout
+
+
+@dataclass(frozen=True)
 class DrawingInput:
-    """What all images of a request have in common."""
+    """What all images of a request have in common.
+
+    `negative` are the states of the prompt that guidance leads away from, if there is one.
+    """
 
     prompt: ImagePrompt
     plan: ImagePlan
     usage: ImageUsage
     original: Original | None
-    states: SharedArray
-    states_layout: Layout
+    states: ThinkerStates
+    negative: ThinkerStates | None
 
 
 class ImagePipeline:
@@ -108,7 +123,9 @@ class ImagePipeline:
     async def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
         """Draw the images of a request, all at once as far as the engine has room."""
         drawing = await self._prepare(request)
-        images = [self._draw_one(request, drawing, index) for index in range(len(request.seeds))]
+        turns = ImageTurns(lambda: self._admit_image(request))
+        indexes = range(len(request.seeds))
+        images = [self._draw_one(request, drawing, index, turns) for index in indexes]
         async with aclosing(merge(*images)) as events:
             async for event in events:
                 yield event
@@ -126,7 +143,7 @@ class ImagePipeline:
                 for part, file in zip(request.references, files, strict=True)
             )
             original = await self._decode_original(request, files)
-            chat = request.to_chat(references)
+            chats = request.to_chats(references)
             media = await gather_or_cancel(
                 self._media_preprocessor.open(
                     part, tenant=request.tenant, priority=request.priority
@@ -140,12 +157,17 @@ class ImagePipeline:
                 request.resolution,
                 None if size is None else (size[0], size[1]),
             )
-            prompt = await run_off_loop(estimate_text_work(chat), self._build_prompt, chat, media)
+            prompts = {
+                field: await run_off_loop(
+                    estimate_text_work(chat), self._build_prompt, chat, media, field
+                )
+                for field, chat in chats.items()
+            }
         embeddings = await gather_or_cancel(map(self._media_preprocessor.encode, media))
-        states = SharedArray()
-        layout = await self._compute_states(chat, prompt, media, embeddings, states)
-        usage = count_input(prompt, media)
-        return DrawingInput(prompt, plan, usage, original, states, layout)
+        states = await self._compute_states(chats[PROMPT], prompts, media, embeddings)
+        usage = count_input(tuple(prompts.values()), media)
+        negative = states.get(NEGATIVE_PROMPT)
+        return DrawingInput(prompts[PROMPT], plan, usage, original, states[PROMPT], negative)
 
     async def _decode_original(self, request: ImageRequest, files: list[bytes]) -> Original | None:
         """Return the image to change as it is: the encoder's pixels have another size."""
@@ -158,29 +180,37 @@ class ImagePipeline:
         # Without the axis of time, which an image has one step of.
         return Original(pixels, Layout(decoded.layout.shape[1:], decoded.layout.dtype))
 
-    def _build_prompt(self, chat: ChatRequest, media: list[MediaInput]) -> ImagePrompt:
+    def _build_prompt(self, chat: ChatRequest, media: list[MediaInput], field: str) -> ImagePrompt:
         check_text(chat, self._context_length)
         prompt = self._format.build_prompt(build_turns(chat, media))
-        check_prompt_length(prompt.prompt, self._context_length, "prompt")
+        check_prompt_length(prompt.prompt, self._context_length, field)
         return prompt
 
     async def _compute_states(
         self,
         chat: ChatRequest,
-        prompt: ImagePrompt,
+        prompts: Mapping[str, ImagePrompt],
         media: list[MediaInput],
         embeddings: list[Embedding],
-        states: SharedArray,
-    ) -> Layout:
-        """Write the thinker's states at the query tokens to `states`, and return their layout."""
-        request = aggregate(
-            chat, prompt.prompt, media, embeddings, self._chat, self._context_length
-        )
-        request = replace(request, query=self._build_query(prompt, states))
+    ) -> dict[str, ThinkerStates]:
+        """Return the thinker's states at the query tokens of each prompt.
+
+        The prompts run one after the other, so that a request never takes two of the thinker's
+        places.
+        """
+        states = {}
         feature_bytes = sum(embedding.layout.nbytes for embedding in embeddings)
         with self._media_memory.hold(chat.tenant, feature_bytes):
             async with self._admit_thinker(chat) as thinker:
-                return await _run_thinker(thinker, request)
+                for field, prompt in prompts.items():
+                    request = aggregate(
+                        chat, prompt.prompt, media, embeddings, self._chat, self._context_length
+                    )
+                    memory = SharedArray()
+                    request = replace(request, query=self._build_query(prompt, memory))
+                    layout = await _run_thinker(thinker, request)
+                    states[field] = ThinkerStates(memory, layout)
+        return states
 
     def _build_query(self, prompt: ImagePrompt, states: SharedArray) -> QueryTokens:
         rows = self._query_rows
@@ -196,11 +226,11 @@ class ImagePipeline:
         return QueryTokens(embeddings, states)
 
     async def _draw_one(
-        self, request: ImageRequest, drawing: DrawingInput, index: int
+        self, request: ImageRequest, drawing: DrawingInput, index: int, turns: ImageTurns
     ) -> AsyncGenerator[ImageEvent, None]:
         """Draw the image `index` once the engine has room for it."""
         order = build_draw_request(request, drawing, request.seeds[index])
-        async with self._admit_image(request) as engine:
+        async with turns.admit() as engine:
             with stage("image") as span:
                 async with aclosing(engine.submit(order)) as outputs:
                     async for output in outputs:
@@ -222,20 +252,26 @@ async def _run_thinker(thinker: Engine, request: ThinkerRequest) -> Layout:
     return layout
 
 
-def count_input(prompt: ImagePrompt, media: list[MediaInput]) -> ImageUsage:
-    """Return the tokens of a prompt without its query block: text, and images to edit."""
-    first, last = prompt.query_run
-    block = last + 1 - first + 2
+def count_input(prompts: Sequence[ImagePrompt], media: list[MediaInput]) -> ImageUsage:
+    """Return the tokens of prompts without their query blocks.
+
+    The text of each counts; the images to edit, which are in each, count once.
+    """
     image_tokens = sum(medium.rows for medium in media)
-    return ImageUsage(len(prompt.prompt.ids) - block - image_tokens, image_tokens)
+    text_tokens = 0
+    for prompt in prompts:
+        first, last = prompt.query_run
+        block = last + 1 - first + 2
+        text_tokens += len(prompt.prompt.ids) - block - image_tokens
+    return ImageUsage(text_tokens, image_tokens)
 
 
 def build_draw_request(request: ImageRequest, drawing: DrawingInput, seed: int) -> DrawRequest:
     """Return the order of one image."""
     original = drawing.original
     return DrawRequest(
-        states=drawing.states,
-        states_layout=drawing.states_layout,
+        states=drawing.states.memory,
+        states_layout=drawing.states.layout,
         prompt=drawing.prompt.text,
         pixels=SharedArray(),
         seed=seed,
@@ -244,6 +280,8 @@ def build_draw_request(request: ImageRequest, drawing: DrawingInput, seed: int) 
         resolution=request.resolution,
         steps=request.steps,
         guidance=request.cfg,
+        negative_states=None if drawing.negative is None else drawing.negative.memory,
+        negative_layout=None if drawing.negative is None else drawing.negative.layout,
         reference=None if original is None else original.pixels,
         reference_layout=None if original is None else original.layout,
         previews=tuple(SharedArray() for _ in range(request.previews)),

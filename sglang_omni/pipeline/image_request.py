@@ -1,6 +1,6 @@
 """Requests for images, and the events that answer them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,6 +8,8 @@ from sglang_omni.models.image import Size
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.queueing.policy import Priority
+
+PROMPT, NEGATIVE_PROMPT = "prompt", "negative_prompt"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class ImageRequest:
         resolution: Side of a square image in pixels; the model draws the nearest it can.
         steps: Number of steps.
         cfg: How strongly the image follows the prompt.
+        negative_prompt: What guidance leads away from; None for the image without a prompt.
         previews: How often each image is shown before it is finished.
 
     The other fields are those of `ChatRequest`.
@@ -37,10 +40,22 @@ class ImageRequest:
     resolution: int = 1024
     steps: int = 30
     cfg: float = 2.0
+    negative_prompt: str | None = None
     previews: int = 0
     tenant: str | None = None
     priority: Priority = "normal"
     timeout_s: float | None = None
+
+    def to_chats(self, references: tuple[MediaPart, ...]) -> dict[str, ChatRequest]:
+        """Return the chat of each prompt, by the field that the prompt is in.
+
+        The negative prompt comes with the same images as the other one.
+        """
+        chats = {PROMPT: self.to_chat(references)}
+        if self.negative_prompt is not None:
+            negative = replace(self, prompt=self.negative_prompt)
+            chats[NEGATIVE_PROMPT] = negative.to_chat(references)
+        return chats
 
     def to_chat(self, references: tuple[MediaPart, ...]) -> ChatRequest:
         """Return the chat whose prompt the query tokens follow; nothing is answered to it."""

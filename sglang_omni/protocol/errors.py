@@ -117,16 +117,14 @@ class ImageNotFound(InvalidRequest):
 
 
 class ImagesUnavailable(InvalidRequest):
-    """The server draws no images."""
+    """The server draws no images. `reason` says why, and what would draw them."""
 
     status = 404
     code = "images_unavailable"
 
-    def __init__(self, model: str) -> None:
-        super().__init__(
-            f"{model} draws no images on this server; a chat understands them "
-            "(POST /v1/chat/completions)"
-        )
+    def __init__(self, model: str, reason: str | None = None) -> None:
+        because = f": {reason}" if reason else ""
+        super().__init__(f"{model} draws no images on this server{because}")
 
 
 class RequestTooLarge(InvalidRequest):

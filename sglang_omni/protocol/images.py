@@ -127,6 +127,9 @@ class ImageFields(Body):
             ge=0, le=MAX_PARTIAL_IMAGES, description="How often an image is shown while it is drawn"
         ),
     ] = 0
+    progress: Annotated[
+        bool, Field(description="With stream, an event after each step; an extension")
+    ] = False
     steps: Annotated[
         int | None, Field(ge=1, le=1000, description="Number of steps; an extension")
     ] = None
@@ -136,6 +139,13 @@ class ImageFields(Body):
             ge=0,
             le=20,
             description="Guidance: how strongly the image follows the prompt; an extension",
+        ),
+    ] = None
+    negative_prompt: Annotated[
+        str | None,
+        Field(
+            max_length=MAX_PROMPT_CHARACTERS,
+            description="What guidance leads away from; an extension",
         ),
     ] = None
     seed: Annotated[

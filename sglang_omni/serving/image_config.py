@@ -42,6 +42,19 @@ def draws_images(config: Config, capabilities: Capabilities) -> bool:
     return True
 
 
+def explain_no_images(capabilities: Capabilities, drawing_model: str | None) -> str:
+    """Return why a server has no image engine, and what would draw images.
+
+    Args:
+        capabilities: What the checkpoint can do.
+        drawing_model: Name of a checkpoint of its family that draws images.
+    """
+    if capabilities.image_output:
+        return "its image engine is off; start the server with --image.enabled always"
+    example = f", such as {drawing_model}" if drawing_model else ""
+    return f"its checkpoint has no image model; serve one that has one{example}"
+
+
 def _has_place(config: Config) -> bool:
     """Return whether the image engine runs on a CPU, or was given a GPU.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from sglang_omni.admission.controller import AdmissionController
@@ -9,14 +10,19 @@ from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.draw import ImagePipeline, QueryRows
 from sglang_omni.pipeline.image_request import ImageRequest
 from sglang_omni.pipeline.request import ChatRequest
 from sglang_omni.pipeline.respond import Admit
-from sglang_omni.serving.image_config import build_image_specs, draws_images
+from sglang_omni.protocol.errors import ImagesUnavailable
+from sglang_omni.serving.image_config import (
+    build_image_specs,
+    draws_images,
+    explain_no_images,
+)
 from sglang_omni.serving.media_engines import MediaEngines
 
 
@@ -70,10 +76,30 @@ class ImageEngine:
         )
 
 
+@dataclass(frozen=True)
+class OptionalImageEngine:
+    """The image engine of a server, or None.
+
+    `model` is what to call the model, and `absence` why there may be none.
+    """
+
+    engine: ImageEngine | None
+    model: str
+    absence: str
+
+    def require(self) -> ImageEngine:
+        """Return the engine. Raises `ImagesUnavailable` if the server draws no images."""
+        if self.engine is None:
+            raise ImagesUnavailable(self.model, self.absence)
+        return self.engine
+
+
 def create_image_engine(
-    config: Config, checkpoint: Path, capabilities: Capabilities, chat: ChatFormat
-) -> ImageEngine | None:
-    """Return the image engine; None if the server draws no images. Raises `StartupError`."""
-    if not draws_images(config, capabilities):
-        return None
-    return ImageEngine(config, checkpoint, chat)
+    config: Config, checkpoint: Path, family: ModelFamily, chat: ChatFormat
+) -> OptionalImageEngine:
+    """Return the image engine, if the server draws images. Raises `StartupError`."""
+    capabilities = family.capabilities(checkpoint)
+    draws = draws_images(config, capabilities)
+    engine = ImageEngine(config, checkpoint, chat) if draws else None
+    absence = explain_no_images(capabilities, family.drawing_model)
+    return OptionalImageEngine(engine, capabilities.name, absence)

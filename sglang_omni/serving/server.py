@@ -31,12 +31,7 @@ from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece, cut_rec
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.compat.voice_names import map_openai_voices
-from sglang_omni.protocol.errors import (
-    EngineUnavailable,
-    Forbidden,
-    ImagesUnavailable,
-    RequestNotFound,
-)
+from sglang_omni.protocol.errors import EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.serving.engine_config import (
@@ -44,7 +39,7 @@ from sglang_omni.serving.engine_config import (
     build_engine_specs,
     build_output_rules,
 )
-from sglang_omni.serving.image_engine import ImageEngine, create_image_engine
+from sglang_omni.serving.image_engine import create_image_engine
 from sglang_omni.serving.media_engines import MediaEngines
 from sglang_omni.serving.model_names import read_model_names
 from sglang_omni.serving.reading import build_reading
@@ -69,16 +64,16 @@ class Server:
         family = family_of(checkpoint)
         stated = family.capabilities(checkpoint)
         self._chat = family.chat_format(checkpoint)
-        self._image = create_image_engine(config, checkpoint, stated, self._chat)
-        self.capabilities = replace(stated, image_output=self._image is not None)
+        self._image = create_image_engine(config, checkpoint, family, self._chat)
+        self.capabilities = replace(stated, image_output=self._image.engine is not None)
         self.speech_text = family.speech_text
         self.reading = build_reading(config.text)
         self._media = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         specs = build_specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in specs.items()}
-        if self._image is not None:
-            self._engines["image"] = self._image.pool
+        if self._image.engine is not None:
+            self._engines["image"] = self._image.engine.pool
         self.voice_aliases = parse_aliases(config.voice_alias)
         presets = family.voice_names(checkpoint)
         self._check_voices(presets)
@@ -278,21 +273,20 @@ class Server:
         self.processes[engine].profile(path)
         return path or ""
 
+    def require_images(self) -> None:
+        """Raise `ImagesUnavailable` if the server draws no images."""
+        self._image.require()
+
     def draw(self, request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
         """Draw images once they are admitted. Raises `Overloaded`, `ImagesUnavailable`."""
-        pipeline = self._require_images().create_pipeline(
+        pipeline = self._image.require().create_pipeline(
             self._media, self._admission, self._admit, self._thinker_info().context_length
         )
         return self._admission.with_timeout(request, pipeline.draw(request))
 
     def fit_resolution(self, size: Size) -> int:
         """Return the resolution nearest to a requested size. Raises `ImagesUnavailable`."""
-        return self._require_images().format.fit_resolution(size)
-
-    def _require_images(self) -> ImageEngine:
-        if self._image is None:
-            raise ImagesUnavailable(self.capabilities.name)
-        return self._image
+        return self._image.require().format.fit_resolution(size)
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat request once it is admitted. Raises `Overloaded`."""

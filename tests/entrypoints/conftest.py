@@ -6,7 +6,7 @@ import httpx
 import openai
 import pytest
 
-from tests.entrypoints.http.fake import FakeBackend, Served, serving
+from tests.entrypoints.http.fake import DrawingBackend, FakeBackend, Served, serving
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,18 @@ def running_server() -> Iterator[Served]:
 def server(running_server: Served) -> Served:
     running_server.backend.reset()
     return running_server
+
+
+@pytest.fixture(scope="session")
+def running_drawing_server() -> Iterator[Served]:
+    with serving(backend=DrawingBackend()) as served:
+        yield served
+
+
+@pytest.fixture
+def drawing_server(running_drawing_server: Served) -> Served:
+    running_drawing_server.backend.reset()
+    return running_drawing_server
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from sglang_omni.config.load import load_config
 from sglang_omni.config.tree import Config
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.protocol.errors import ConfigError
-from sglang_omni.serving.image_config import build_image_specs, draws_images
+from sglang_omni.serving.image_config import build_image_specs, draws_images, explain_no_images
 from tests.testing.golden import TINY
 
 DRAWS = replace(RELEASED, image_output=True)
@@ -31,6 +31,12 @@ def test_a_gpu_is_only_used_where_it_was_given() -> None:
     assert draws_images(config(device="cuda", image__gpus="0"), DRAWS)
     assert draws_images(config(device="cuda", image__device="cpu"), DRAWS)
     assert draws_images(config(device="cuda", image__enabled="always"), DRAWS)
+
+
+def test_what_would_draw_images_is_told() -> None:
+    assert "start the server with --image.enabled always" in explain_no_images(DRAWS, "Ming")
+    assert explain_no_images(RELEASED, "Ming").endswith("serve one that has one, such as Ming")
+    assert explain_no_images(RELEASED, None).endswith("serve one that has one")
 
 
 def test_required_images_that_the_checkpoint_lacks_end_the_start() -> None:

@@ -15,6 +15,7 @@ SUBSETS = {
     "tests/entrypoints/http/test_documentation_browser.py": "browser",
     "tests/entrypoints/playground/test_browser.py": "browser",
     "tests/entrypoints/playground/test_browser_capabilities.py": "browser",
+    "tests/entrypoints/playground/test_browser_draw.py": "browser",
     "tests/entrypoints/playground/test_browser_errors.py": "browser",
     "tests/server/test_playground.py": "browser",
     "tests/faults": "faults",

@@ -46,8 +46,8 @@ def estimate_speech_tokens(request: SpeechRequest, frame_s: float) -> int:
 
 
 def estimate_image_tokens(request: ImageRequest) -> int:
-    """Return the tokens to reserve for images: the estimated prompt, and squares of the size."""
-    prompt_tokens = estimate_prompt_tokens(request.to_chat(request.references))
+    """Return the tokens to reserve for images: the estimated prompts, and squares of the size."""
+    prompt_tokens = sum(map(estimate_prompt_tokens, request.to_chats(request.references).values()))
     return prompt_tokens + len(request.seeds) * request.resolution**2 // PIXELS_PER_IMAGE_TOKEN
 
 

@@ -33,8 +33,9 @@ class ImageSettings:
 class DrawRequest:
     """Draw one image, and write it as uint8 [height, width, 3] to `pixels`.
 
-    `states` are the thinker's states at the query tokens, in `states_layout`. `reference` is the
-    image to edit, uint8 [height, width, 3] in `reference_layout`. `previews` take the image as it
+    `states` are the thinker's states at the query tokens, in `states_layout`; `negative_states` are
+    those of a negative prompt, in `negative_layout`. `reference` is the image to edit, uint8
+    [height, width, 3] in `reference_layout`. `previews` take the image as it
     will probably be, at as many steps, evenly spaced. The other fields are those of `ImageInput`.
     """
 
@@ -48,6 +49,8 @@ class DrawRequest:
     resolution: int = 1024
     steps: int = 30
     guidance: float = 2.0
+    negative_states: SharedArray | None = None
+    negative_layout: Layout | None = None
     reference: SharedArray | None = None
     reference_layout: Layout | None = None
     previews: tuple[SharedArray, ...] = ()

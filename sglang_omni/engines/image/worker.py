@@ -164,6 +164,9 @@ def read_input(request: DrawRequest) -> ImageInput:
         reference = _read_array(request.reference, request.reference_layout)
         if reference.ndim != 3 or reference.shape[2] != 3 or reference.dtype != np.uint8:
             raise InvalidRequest("a reference image must be uint8 [height, width, 3]")
+    negative = None
+    if request.negative_states is not None and request.negative_layout is not None:
+        negative = _read_array(request.negative_states, request.negative_layout)
     return ImageInput(
         states=_read_array(request.states, request.states_layout),
         prompt=request.prompt,
@@ -174,6 +177,7 @@ def read_input(request: DrawRequest) -> ImageInput:
         guidance=request.guidance,
         seed=request.seed,
         reference=reference,
+        negative_states=negative,
     )
 
 

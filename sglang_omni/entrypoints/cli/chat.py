@@ -2,23 +2,25 @@
 
 import argparse
 import base64
-import json
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from sglang_omni.entrypoints.cli.server_connection import (
+    iter_objects,
+    open_client,
+    report_connection_errors,
+)
 from sglang_omni.media import wav
-from sglang_omni.protocol.errors import EngineFailed, StartupError
+from sglang_omni.protocol.errors import StartupError
 
 # Programs that play a WAV file, with the options that suppress their output.
 PLAYERS = (("aplay", "-q"), ("paplay",), ("afplay",), ("ffplay", "-nodisp", "-autoexit", "-v", "0"))
-CONNECT_S = 5.0
 
 
 class Chat:
@@ -41,11 +43,7 @@ class Chat:
 
         Raises `OmniError`.
         """
-        timeout = httpx.Timeout(None, connect=CONNECT_S)
-        with (
-            _report_connection_errors(self._url),
-            httpx.Client(base_url=self._url, timeout=timeout) as client,
-        ):
+        with report_connection_errors(self._url), open_client(self._url) as client:
             model = self._get_model(client)
             for number, question in enumerate(_read_questions()):
                 self._messages.append({"role": "user", "content": question})
@@ -96,18 +94,6 @@ class Chat:
                 subprocess.run([*self._player, file.name], check=False)
 
 
-@contextmanager
-def _report_connection_errors(url: str) -> Iterator[None]:
-    """Raise `StartupError` if the server cannot be reached, or the connection breaks."""
-    try:
-        yield
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        reason = str(error) or type(error).__name__
-        raise StartupError(
-            f"cannot reach a server at {url} ({reason}); start one with sgl-omni serve"
-        ) from None
-
-
 def find_player() -> tuple[str, ...]:
     """Return the command of an installed program that plays WAV files.
 
@@ -138,19 +124,7 @@ def _read_questions() -> Iterator[str]:
 
 
 def _iter_deltas(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    """Yield the deltas of a streamed answer. Raises `EngineFailed` with the server's message."""
-    if response.is_error:
-        raise EngineFailed(_get_error_message(json.loads(response.read())))
-    for line in response.iter_lines():
-        data = line.removeprefix("data: ")
-        if not data or data == "[DONE]":
-            continue
-        chunk = json.loads(data)
-        if "error" in chunk:
-            raise EngineFailed(_get_error_message(chunk))
+    """Yield the deltas of a streamed answer. Raises `OmniError` with the server's message."""
+    for chunk in iter_objects(response):
         for choice in chunk["choices"]:
             yield choice["delta"]
-
-
-def _get_error_message(body: dict[str, Any]) -> str:
-    return str(body["error"]["message"])

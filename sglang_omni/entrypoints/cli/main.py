@@ -1,4 +1,4 @@
-"""The command line: `sgl-omni serve | say | normalize | chat | ...`.
+"""The command line: `sgl-omni serve | say | normalize | chat | draw | ...`.
 
 Commands import their modules when they run, so that `--help` is fast.
 """
@@ -46,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_say(commands)
     _add_normalize(commands)
     _add_chat(commands)
+    _add_draw(commands)
     _add_timeline(commands)
     _add_make_tiny(commands)
     _add_quantize(commands)
@@ -56,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 # Those that the rules read; their module takes longer to import than `--help` may.
 LANGUAGES = ("en", "zh")
+DEFAULT_URL = "http://127.0.0.1:8000"
 # The usage of commands that take every option of the configuration.
 OPTIONS = "[-h] [--config FILE] [OPTION ...]"
 
@@ -104,7 +106,7 @@ def _add_normalize(commands: Any) -> None:
 
 def _add_chat(commands: Any) -> None:
     chat = commands.add_parser("chat", help="chat with a running server in the terminal")
-    chat.add_argument("--base-url", default="http://127.0.0.1:8000", help="URL of the server")
+    chat.add_argument("--base-url", default=DEFAULT_URL, help="URL of the server")
     chat.add_argument("--system", help="system message")
     chat.add_argument("--voice", help="voice of the answers")
     chat.add_argument("--save", type=Path, metavar="DIR", help="save each answer's speech here")
@@ -114,11 +116,52 @@ def _add_chat(commands: Any) -> None:
     chat.set_defaults(run=_chat)
 
 
+def _add_draw(commands: Any) -> None:
+    draw = commands.add_parser("draw", help="draw or edit images with a running server")
+    draw.add_argument("text", help="what to draw, or how to change the image of --edit")
+    draw.add_argument(
+        "-o", "--output", type=Path, required=True, help="the .png, .jpg or .webp file to write"
+    )
+    draw.add_argument("--size", metavar="WIDTHxHEIGHT", help="size; its ratio is kept exactly")
+    draw.add_argument("--negative", metavar="TEXT", help="what the image is not to show")
+    draw.add_argument("--steps", type=int, help="number of steps")
+    draw.add_argument("--seed", type=int, help="seed of the first image; others have the next")
+    draw.add_argument("--count", type=_parse_count, default=1, help="number of images (default 1)")
+    draw.add_argument(
+        "--edit",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="IMAGE",
+        help="image to edit; the model sees the others if it is given again",
+    )
+    _add_server(draw)
+    draw.set_defaults(run=_draw)
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError("must be a number from 1")
+    return int(text)
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that ask a running server."""
+    parser.add_argument("--base-url", default=DEFAULT_URL, help="URL of the server")
+    parser.add_argument("--api-key", metavar="SOURCE", help="API key: file:PATH or env:NAME")
+
+
+def _read_key(parsed: argparse.Namespace) -> str | None:
+    """Return the key that `_add_server` takes. Raises `ConfigError`."""
+    from sglang_omni.entrypoints.api_keys import read_first_key
+
+    return read_first_key(parsed.api_key, "--api-key") if parsed.api_key else None
+
+
 def _add_timeline(commands: Any) -> None:
     timeline = commands.add_parser("timeline", help="print the timeline of a request")
     timeline.add_argument("request_id", metavar="REQUEST_ID", help="its X-Request-Id")
-    timeline.add_argument("--base-url", default="http://127.0.0.1:8000", help="URL of the server")
-    timeline.add_argument("--api-key", metavar="SOURCE", help="API key: file:PATH or env:NAME")
+    _add_server(timeline)
     timeline.set_defaults(run=_timeline)
 
 
@@ -130,14 +173,15 @@ def _add_make_tiny(commands: Any) -> None:
 
 
 def _add_quantize(commands: Any) -> None:
-    quantize = commands.add_parser(
-        "quantize", help="quantize a checkpoint's thinker to FP8 or four bits"
-    )
+    quantize = commands.add_parser("quantize", help="quantize a checkpoint to FP8 or four bits")
     quantize.add_argument("source", type=Path, metavar="SRC", help="a checkpoint in bfloat16")
     quantize.add_argument("target", type=Path, metavar="DST", help="a new folder")
     forms = quantize.add_mutually_exclusive_group(required=True)
     forms.add_argument(
-        "--fp8", action="store_true", help="FP8 with a scale for each block of 128 x 128"
+        "--fp8",
+        action="store_true",
+        help="the thinker in FP8 with a scale for each block of 128 x 128, and what draws images "
+        "with a scale for each row",
     )
     forms.add_argument(
         "--int4",
@@ -208,12 +252,28 @@ def _chat(parsed: argparse.Namespace) -> int:
     return Chat(parsed).run()
 
 
+def _draw(parsed: argparse.Namespace) -> int:
+    from sglang_omni.entrypoints.cli.draw import DrawCommand, draw
+
+    command = DrawCommand(
+        prompt=parsed.text,
+        output=parsed.output,
+        count=parsed.count,
+        edit=tuple(parsed.edit),
+        fields={
+            "negative_prompt": parsed.negative,
+            **{name: getattr(parsed, name) for name in ("size", "steps", "seed")},
+        },
+        base_url=parsed.base_url,
+        key=_read_key(parsed),
+    )
+    return draw(command)
+
+
 def _timeline(parsed: argparse.Namespace) -> int:
-    from sglang_omni.entrypoints.api_keys import read_first_key
     from sglang_omni.entrypoints.cli.timeline import timeline
 
-    key = read_first_key(parsed.api_key, "--api-key") if parsed.api_key else None
-    return timeline(parsed.base_url, parsed.request_id, key)
+    return timeline(parsed.base_url, parsed.request_id, _read_key(parsed))
 
 
 def _make_tiny(parsed: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """Implements `sgl-omni quantize SRC DST`: converts a bfloat16 checkpoint to FP8 or four bits.
 
-It processes one part of a shard at a time, so that memory use does not depend on the size of the
+It converts the folders that the model family names: the thinker, and what draws images. It
+processes one part of a shard at a time, so that memory use does not depend on the size of the
 model. Files are written atomically, and `config.json` last. An interrupted run therefore leaves no
 valid checkpoint; running the command again continues where it stopped.
 """
@@ -17,9 +18,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tqdm import tqdm
 
-from sglang_omni.models.base import ModelFamily, WeightForm
-from sglang_omni.models.checkpoint_files import INDEX_FILE
+from sglang_omni.models.base import WeightForm
+from sglang_omni.models.checkpoint_files import WEIGHTS_FILE
 from sglang_omni.models.json_file import read_json
+from sglang_omni.models.quantized_folder import QuantizedFolder
 from sglang_omni.models.registry import family_of
 from sglang_omni.models.weights import map_shards
 from sglang_omni.protocol.errors import CheckpointError, StartupError
@@ -29,6 +31,7 @@ PART_BYTES = 4 << 30
 # File in an incomplete target folder that names its source.
 UNFINISHED = "quantizing.json"
 CONFIG = "config.json"
+QUANTIZATION_KEY = "quantization_config"
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,26 @@ class ShardPart:
     source_bytes: int
 
 
+@dataclass(frozen=True)
+class FolderPlan:
+    """A folder to convert: where it lies, what it becomes, and the parts of its shards."""
+
+    source: Path
+    target: Path
+    folder: QuantizedFolder
+    parts: tuple[ShardPart, ...]
+
+    @property
+    def index(self) -> str:
+        """Return the name of the index of its weights."""
+        return f"{self.folder.weights_file}.index.json"
+
+    def list_replaced(self) -> list[Path]:
+        """Return the source files that are not copied, because the target has others."""
+        names = {part.source for part in self.parts} | {self.index, CONFIG}
+        return [self.source / name for name in names]
+
+
 def quantize(
     source: Path,
     target: Path,
@@ -57,18 +80,30 @@ def quantize(
         StartupError: The target holds something else.
     """
     source, target = source.resolve(), target.absolute()
-    config, family = _read_config(source), family_of(source)
-    quantization = family.quantization_config(form)
-    parts = list(plan_parts(source, max_part_bytes))
+    plans = [
+        FolderPlan(
+            source / folder.path,
+            target / folder.path,
+            folder,
+            tuple(plan_parts(source / folder.path, max_part_bytes, folder.weights_file)),
+        )
+        for folder in _list_folders(source, form)
+    ]
     _prepare_target(source, target, form)
-    total_bytes = sum(part.source_bytes for part in parts)
+    total_bytes = sum(part.source_bytes for plan in plans for part in plan.parts)
     with tqdm(total=total_bytes, unit="B", unit_scale=True, desc="quantizing") as bar:
-        for part in parts:
-            _quantize_part(source, target, part, family, form)
-            bar.update(part.source_bytes)
-    _copy_other_files(source, target, {part.source for part in parts})
-    _write_json(target / INDEX_FILE, _build_index(target, parts))
-    _write_json(target / CONFIG, {**config, "quantization_config": quantization})
+        for plan in plans:
+            plan.target.mkdir(exist_ok=True)
+            for part in plan.parts:
+                _quantize_part(plan, part)
+                bar.update(part.source_bytes)
+    _copy_other_files(source, target, {path for plan in plans for path in plan.list_replaced()})
+    # The checkpoint's own configuration, which makes it one, comes last.
+    for plan in reversed(plans):
+        _write_json(plan.target / plan.index, _build_index(plan))
+        config = read_json(plan.source / CONFIG)
+        quantization = {QUANTIZATION_KEY: plan.folder.quantization_config}
+        _write_json(plan.target / CONFIG, {**config, **quantization})
     (target / UNFINISHED).unlink()
 
 
@@ -85,19 +120,27 @@ def select_form(int4: bool, asymmetric: bool) -> WeightForm:
     return WeightForm.INT4_ASYMMETRIC if asymmetric else WeightForm.INT4
 
 
-def _read_config(source: Path) -> dict[str, object]:
+def _list_folders(source: Path, form: WeightForm) -> list[QuantizedFolder]:
+    """Return the folders of a checkpoint that are to be converted."""
     if not (source / CONFIG).exists():
         raise CheckpointError(f"{source} is not a checkpoint folder: it has no {CONFIG}")
-    config: dict[str, object] = read_json(source / CONFIG)
-    if "quantization_config" in config:
+    if QUANTIZATION_KEY in read_json(source / CONFIG):
         raise CheckpointError(f"{source} is quantized already")
-    return config
+    folders = family_of(source).quantized_folders(source, form)
+    quantized = [
+        folder.path
+        for folder in folders
+        if QUANTIZATION_KEY in read_json(source / folder.path / CONFIG)
+    ]
+    return [folder for folder in folders if folder.path not in quantized]
 
 
-def plan_parts(source: Path, max_part_bytes: int) -> Iterator[ShardPart]:
-    """Split the shards of a checkpoint into parts of at most `max_part_bytes`, in order."""
+def plan_parts(
+    source: Path, max_part_bytes: int, weights_file: str = WEIGHTS_FILE
+) -> Iterator[ShardPart]:
+    """Split the shards of a folder into parts of at most `max_part_bytes`, in order."""
     shards: dict[str, list[str]] = {}
-    for name, file in map_shards(source).items():
+    for name, file in map_shards(source, weights_file).items():
         shards.setdefault(file, []).append(name)
     for file in sorted(shards):
         with safe_open(source / file, framework="pt") as shard:
@@ -149,16 +192,14 @@ def _prepare_target(source: Path, target: Path, form: WeightForm) -> None:
         raise StartupError(f"cannot write to {target}: {error}") from error
 
 
-def _quantize_part(
-    source: Path, target: Path, part: ShardPart, family: ModelFamily, form: WeightForm
-) -> None:
-    path = target / part.target
+def _quantize_part(plan: FolderPlan, part: ShardPart) -> None:
+    path = plan.target / part.target
     if path.exists():
         return
     tensors: dict[str, torch.Tensor] = {}
-    with safe_open(source / part.source, framework="pt") as shard:
+    with safe_open(plan.source / part.source, framework="pt") as shard:
         for name in part.names:
-            tensors |= family.quantize_tensor(form, name, shard.get_tensor(name))
+            tensors |= plan.folder.convert(name, shard.get_tensor(name))
     unfinished = path.with_suffix(".unfinished")
     save_file(tensors, unfinished, metadata={"format": "pt"})
     # `save_file` creates files that only their owner can read.
@@ -166,13 +207,12 @@ def _quantize_part(
     unfinished.replace(path)
 
 
-def _copy_other_files(source: Path, target: Path, shards: set[str]) -> None:
-    """Copy all files but weights, index and configuration: tokenizer, talker, voices."""
+def _copy_other_files(source: Path, target: Path, replaced: set[Path]) -> None:
+    """Copy all files but those that are replaced: tokenizer, talker, voices."""
     for path in sorted(source.rglob("*")):
-        relative_path = path.relative_to(source)
-        if path.is_dir() or str(relative_path) in {*shards, INDEX_FILE, CONFIG}:
+        if path.is_dir() or path in replaced:
             continue
-        copy = target / relative_path
+        copy = target / path.relative_to(source)
         if copy.exists() and copy.stat().st_size == path.stat().st_size:
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -181,11 +221,11 @@ def _copy_other_files(source: Path, target: Path, shards: set[str]) -> None:
         unfinished.replace(copy)
 
 
-def _build_index(target: Path, parts: list[ShardPart]) -> dict[str, object]:
+def _build_index(plan: FolderPlan) -> dict[str, object]:
     weight_map: dict[str, str] = {}
     total_bytes = 0
-    for part in parts:
-        with safe_open(target / part.target, framework="pt") as shard:
+    for part in plan.parts:
+        with safe_open(plan.target / part.target, framework="pt") as shard:
             weight_map |= dict.fromkeys(shard.keys(), part.target)
             total_bytes += sum(_stored_bytes(shard, name) for name in shard.keys())  # noqa: SIM118
     return {"metadata": {"total_size": total_bytes}, "weight_map": dict(sorted(weight_map.items()))}

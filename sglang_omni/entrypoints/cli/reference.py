@@ -52,7 +52,7 @@ def create_documented_app() -> FastAPI:
     """Create the application without a server, to read its schema."""
     placeholder = SimpleNamespace(
         model="",
-        capabilities=SimpleNamespace(name=""),
+        capabilities=SimpleNamespace(name="", image_output=True),
         realtime=RealtimeOptions(),
         image_options=ImageOptions(),
         max_body_bytes=0,

@@ -2,6 +2,7 @@
 
 import httpx
 
+from sglang_omni.entrypoints.cli.server_connection import get_error_message
 from sglang_omni.observability.timeline import draw_timeline
 from sglang_omni.protocol.errors import OmniError
 
@@ -17,13 +18,6 @@ def timeline(base_url: str, request_id: str, key: str | None) -> int:
     except httpx.HTTPError as error:
         raise OmniError(f"cannot reach a server at {base_url}: {error}") from None
     if response.status_code != httpx.codes.OK:
-        raise OmniError(_get_error_message(response))
+        raise OmniError(get_error_message(response))
     print("\n".join(draw_timeline(response.json())))
     return 0
-
-
-def _get_error_message(response: httpx.Response) -> str:
-    try:
-        return str(response.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"the server returned status {response.status_code}"

@@ -44,7 +44,7 @@ def routes() -> APIRouter:
 
     @router.get("/", response_class=HTMLResponse)
     async def page(request: Request) -> Response:
-        """Return the playground: a page to chat, talk, synthesise speech and clone voices."""
+        """Return the playground: a page to chat, talk, synthesise speech, draw and clone voices."""
         return send_asset(assets[INDEX], request, HEADERS)
 
     @router.get(PLAYGROUND_PREFIX + "{name}", include_in_schema=False)

@@ -10,7 +10,7 @@ from sglang_omni.models.image import Size
 from sglang_omni.pipeline.image_request import ImageRequest
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.body import MAX_SEED
-from sglang_omni.protocol.errors import ImagesUnavailable, InvalidRequest
+from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.images import ImageFields, ImageQuality, parse_size
 
 # Random seeds are short, because users copy them.
@@ -36,8 +36,7 @@ def build_image_request(
         ModelNotFound: The model is not served.
         InvalidRequest: A field is beyond the server's limits, or contradicts another.
     """
-    if not backend.capabilities.image_output:
-        raise ImagesUnavailable(backend.capabilities.name)
+    backend.require_images()
     require_model(body.model, backend)
     options = backend.image_options
     check_answer_form(body)
@@ -50,6 +49,7 @@ def build_image_request(
             f"image: this server takes at most {options.max_references} images", param="image"
         )
     size = parse_size(body.size)
+    cfg = options.cfg if body.cfg is None else body.cfg
     return ImageRequest(
         **vars(metadata),
         prompt=body.prompt,
@@ -59,7 +59,8 @@ def build_image_request(
         aspect=_choose_aspect(body, size, is_edit=bool(references)),
         resolution=_choose_resolution(body, size, backend),
         steps=choose_steps(body, options),
-        cfg=options.cfg if body.cfg is None else body.cfg,
+        cfg=cfg,
+        negative_prompt=_choose_negative_prompt(body, cfg),
         previews=body.partial_images,
     )
 
@@ -75,6 +76,8 @@ def check_answer_form(body: ImageFields) -> None:
         )
     if body.partial_images and not body.stream:
         raise InvalidRequest("partial_images: requires stream", param="partial_images")
+    if body.progress and not body.stream:
+        raise InvalidRequest("progress: requires stream", param="progress")
     if body.stream and body.response_format == "url":
         raise InvalidRequest(
             "response_format: a stream carries the images as b64_json", param="response_format"
@@ -111,6 +114,21 @@ def choose_steps(body: ImageFields, options: ImageOptions) -> int:
         return body.steps
     by_quality = {"low": max(1, options.steps // 2), "high": options.steps * 5 // 3}
     return min(by_quality.get(name_quality(body.quality), options.steps), options.max_steps)
+
+
+def _choose_negative_prompt(body: ImageFields, cfg: float) -> str | None:
+    """Return the negative prompt, None for a blank one.
+
+    Raises `InvalidRequest` for one without guidance, which would have no effect.
+    """
+    if body.negative_prompt is None or not body.negative_prompt.strip():
+        return None
+    if cfg <= 1:
+        raise InvalidRequest(
+            "negative_prompt: has no effect without guidance; it needs a cfg above 1",
+            param="negative_prompt",
+        )
+    return body.negative_prompt
 
 
 def _choose_aspect(body: ImageFields, size: Size | None, *, is_edit: bool) -> float | None:

@@ -19,17 +19,10 @@ from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.ming.speech.vae_fingerprint import vae_fingerprint
 from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
 from sglang_omni.models.ming.speech_text import MingSpeechText
-from sglang_omni.models.ming.thinker.fp8_layout import (
-    QUANTIZATION_CONFIG,
-    SCALE_SUFFIX,
-    is_quantized,
-)
-from sglang_omni.models.ming.thinker.int4.layout import build_int4_config, is_expert_matrix
+from sglang_omni.models.quantized_folder import QuantizedFolder
 from sglang_omni.models.sizes import CheckpointSizes
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from sglang_omni.models.ming.encoders.audio_model import MingAudioModel
     from sglang_omni.models.ming.encoders.vision_model import MingVisionModel
     from sglang_omni.models.ming.image.model import MingImageModel
@@ -41,6 +34,7 @@ class MingFamily(ModelFamily):
 
     media_format = FORMAT
     speech_text = MingSpeechText()
+    drawing_model = RELEASED.name
 
     def voice_names(self, checkpoint: Path) -> tuple[str, ...]:
         """See `ModelFamily`."""
@@ -54,23 +48,11 @@ class MingFamily(ModelFamily):
         """See `ModelFamily`."""
         return read_sizes(checkpoint)
 
-    def quantization_config(self, form: WeightForm) -> Mapping[str, Any]:
+    def quantized_folders(self, checkpoint: Path, form: WeightForm) -> tuple[QuantizedFolder, ...]:
         """See `ModelFamily`."""
-        if form is WeightForm.FP8:
-            return QUANTIZATION_CONFIG
-        return build_int4_config(symmetric=form is WeightForm.INT4)
+        from sglang_omni.models.ming.quantized_folders import list_quantized_folders
 
-    def quantize_tensor(self, form: WeightForm, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
-        """See `ModelFamily`."""
-        from sglang_omni.models.ming.thinker.fp8 import quantize_weight
-        from sglang_omni.models.ming.thinker.int4.weights import quantize_expert
-
-        if form is not WeightForm.FP8 and is_expert_matrix(name):
-            return quantize_expert(name, tensor, symmetric=form is WeightForm.INT4)
-        if not is_quantized(name):
-            return {name: tensor}
-        values, scales = quantize_weight(tensor)
-        return {name: values, name + SCALE_SUFFIX: scales}
+        return list_quantized_folders(checkpoint, form)
 
     def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
         """See `ModelFamily`."""

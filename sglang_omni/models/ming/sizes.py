@@ -16,6 +16,7 @@ from sglang_omni.models.ming.image.config import (
     VAE,
     has_image_output,
 )
+from sglang_omni.models.ming.image.fp8_layout import has_fp8_transformer, is_image_matrix
 from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
 from sglang_omni.models.ming.thinker.int4.layout import is_int4, is_int4_tensor
 from sglang_omni.models.ming.thinker.int4.published_configs import rewrite_quantization
@@ -59,18 +60,30 @@ def read_sizes(checkpoint: Path) -> CheckpointSizes:
         context=text["max_position_embeddings"],
         fp8=fp8,
         int4=int4,
-        image=_sum_image_files(checkpoint) if has_image_output(checkpoint) else 0,
+        **(_sum_image_files(checkpoint) if has_image_output(checkpoint) else {}),
     )
 
 
-def _sum_image_files(checkpoint: Path) -> int:
+def _sum_image_files(checkpoint: Path) -> dict[str, int]:
     """Return the bytes of the image folders as served. Tensors of `.pt` files count as stored."""
-    folders = (HEAD, CONNECTOR, TRANSFORMER, VAE)
-    files = [path for name in folders for path in (checkpoint / name).glob("*.safetensors")]
+    files = [
+        path
+        for name in (HEAD, CONNECTOR, VAE)
+        for path in (checkpoint / name).glob("*.safetensors")
+    ]
+    transformer = [
+        pair
+        for path in (checkpoint / TRANSFORMER).glob("*.safetensors")
+        for pair in _served_sizes(path, False)
+    ]
     glyphs = (checkpoint / GLYPHS).glob("byt5_m*/byt5_m*.pt")
-    return sum(size for path in files for _, size in _served_sizes(path, False)) + sum(
-        path.stat().st_size for path in glyphs
-    )
+    total = sum(size for path in files for _, size in _served_sizes(path, False))
+    total += sum(size for _, size in transformer) + sum(path.stat().st_size for path in glyphs)
+    matrices = sum(size for name, size in transformer if is_image_matrix(name))
+    return {
+        "image": total,
+        "image_matrices": 0 if has_fp8_transformer(checkpoint) else matrices,
+    }
 
 
 def _part(name: str) -> str:

@@ -18,7 +18,6 @@ from sglang_omni.protocol.compat.reasons import (
     NO_USERS,
     NOT_STORED,
     OPENAI,
-    VLLM_OMNI,
 )
 from sglang_omni.protocol.images import ImageEditBody, ImageGenerationBody
 
@@ -56,7 +55,7 @@ _COMMON: tuple[Rule, ...] = (
         Mapped(name, BOTH_PEERS, "`cfg`, which counts in the same way", rename(name, "cfg"))
         for name in ("guidance_scale", "image_gen_cfg")
     ),
-    Refused("negative_prompt", VLLM_OMNI, "the released model takes none", ("",)),
+    Mapped("negative", GATEWAYS, "`negative_prompt`", rename("negative", "negative_prompt")),
     *ignore(OPENAI, "the model has one style; describe another in the prompt", "style"),
     *ignore(OPENAI, "the server does not moderate", moderation="low"),
     *ignore(GATEWAYS, NO_USERS, "user"),

@@ -21,6 +21,7 @@ from sglang_omni.engines.image.worker import ImageWorker
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.runtime.worker import StepInput
+from sglang_omni.models.image import ImageInput
 from sglang_omni.models.ming.image.model import MingImageModel, load_image_model
 from sglang_omni.protocol.errors import ConfigError, InvalidRequest
 from tests.testing.golden import Case, file_of, load_case, require_case
@@ -231,6 +232,54 @@ def test_bfloat16_states_are_read_as_bits(worker: ImageWorker) -> None:
         for name, request in (("bits", bits), ("rounded", rounded))
     ]
     assert np.abs(images[0].astype(int) - images[1]).max() <= 1
+
+
+def test_guidance_leads_away_from_the_negative_prompt(worker: ImageWorker) -> None:
+    """Away from its own prompt it leads nowhere: the image is that without guidance."""
+    plain = small_request(guidance=0.0)
+    guided = small_request(guidance=3.0)
+    own = replace(guided, negative_states=guided.states, negative_layout=guided.states_layout)
+    own = replace(own, pixels=SharedArray())
+    other_states = SharedArray()
+    layout = other_states.write(np.random.default_rng(1).standard_normal((16, 192), np.float32))
+    other = replace(
+        guided, pixels=SharedArray(), negative_states=other_states, negative_layout=layout
+    )
+    requests = {"plain": plain, "guided": guided, "own": own, "other": other}
+    results = run(worker, requests)
+    images = {}
+    for name, request in requests.items():
+        drawn = results[name][-1]
+        assert isinstance(drawn, DrawnImage)
+        images[name] = request.pixels.read(drawn.layout).astype(int)
+    assert np.abs(images["own"] - images["plain"]).max() <= 1
+    for name in ("plain", "other"):
+        assert np.abs(images["guided"] - images[name]).mean() > 0.1
+
+
+def test_text_to_show_leaves_the_rest_of_the_negative_rows_empty(model: MingImageModel) -> None:
+    states = np.random.default_rng(0).standard_normal((16, 192), np.float32)
+    chosen = ImageInput(
+        states, 'a sign that says "Ming"', (256, 1024), None, 512, 2, 2.0, 0, negative_states=states
+    )
+    rows = model._compute_rows(chosen)
+    negative = model._compute_negative_rows(chosen, rows)
+    assert negative.shape == rows.shape
+    assert len(rows) > 16
+    assert torch.equal(negative[:16], rows[:16])
+    assert not negative[16:].any()
+    without = replace(chosen, negative_states=None)
+    assert not model._compute_negative_rows(without, rows).any()
+
+
+def test_negative_states_of_another_shape_are_refused(worker: ImageWorker) -> None:
+    request = small_request()
+    memory = SharedArray()
+    layout = memory.write(np.zeros((15, 192), np.float32))
+    request = replace(request, negative_states=memory, negative_layout=layout)
+    ((_, error),) = worker.step(StepInput(arrivals=(("1", request),)))
+    assert isinstance(error, InvalidRequest)
+    assert "query states must have the shape [16, 192]" in error.message
 
 
 def test_another_dtype_is_refused(checkpoint: Path) -> None:

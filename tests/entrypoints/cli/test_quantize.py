@@ -1,17 +1,26 @@
 """`sgl-omni quantize`: what it writes is the same model within FP8's error, and loads strictly."""
 
 import json
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from sglang_omni.entrypoints.cli import quantize as command
 from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.entrypoints.cli.quantize import quantize
+from sglang_omni.models.checkpoint_files import DIFFUSERS_WEIGHTS_FILE
+from sglang_omni.models.json_file import read_json
+from sglang_omni.models.ming.image.fp8_layout import is_image_matrix
+from sglang_omni.models.ming.image.model import MingImageModel, load_image_model
+from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.ming.thinker.fp8 import dequantize_weight
 from sglang_omni.models.ming.thinker.fp8_layout import (
     add_scales,
@@ -23,7 +32,7 @@ from sglang_omni.models.ming.thinker.loading import find_destination, load_think
 from sglang_omni.models.ming.thinker.stored_forms import Fp8Form
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, list_thinker_tensors
 from sglang_omni.models.weights import TensorFolder
-from sglang_omni.protocol.errors import CheckpointError, StartupError
+from sglang_omni.protocol.errors import CheckpointError, ConfigError, StartupError
 from tests.entrypoints.cli.quantised import write_wide_checkpoint
 from tests.testing.golden import TINY
 
@@ -153,6 +162,83 @@ def test_a_cut_off_run_is_no_checkpoint_and_goes_on(
     assert len(set(index["weight_map"].values())) > 3
     assert set(TensorFolder(target)) == set(index["weight_map"])
     assert not (target / "quantizing.json").exists()
+
+
+def draw(model: MingImageModel) -> np.ndarray:
+    image = model.start(replace(model.sample_input(), steps=4))
+    while model.progress(image)[0] < model.progress(image)[1]:
+        model.advance([image])
+    return model.finish(image)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_images_are_those_of_fp8_made_at_load(source: Path, quantised: Path, dtype: str) -> None:
+    at_load = draw(load_image_model(source, "cpu", dtype, backend="fast", fp8=True))
+    stored = draw(load_image_model(quantised, "cpu", dtype))
+    assert np.array_equal(stored, at_load)
+    plain = draw(load_image_model(source, "cpu", dtype, backend="fast"))
+    assert not np.array_equal(stored, plain)
+
+
+def test_the_image_transformers_matrices_are_stored_in_fp8(source: Path, quantised: Path) -> None:
+    before, after = (
+        TensorFolder(folder / "transformer", DIFFUSERS_WEIGHTS_FILE)
+        for folder in (source, quantised)
+    )
+    matrices = {name for name in before if is_image_matrix(name)}
+    config = read_json(source / "transformer" / "config.json")
+    assert len(matrices) == 7 * (2 * config["n_refiner_layers"] + config["n_layers"])
+    assert set(after) == set(before) | {f"{name}_scale" for name in matrices}
+    for name in before:
+        if name not in matrices:
+            assert torch.equal(after[name], before[name])
+            continue
+        assert after[name].dtype == torch.float8_e4m3fn
+        scale = after[f"{name}_scale"]
+        assert scale.shape == (len(before[name]), 1)
+        weight = before[name].float()
+        error = after[name].float() * scale - weight
+        assert error.norm() < 0.04 * weight.norm(), name
+
+
+def test_a_transformer_of_another_layout_is_refused(quantised: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    shutil.copytree(quantised, folder)
+    path = folder / "transformer" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "quantization_config": {"quant_method": "awq"}}))
+    with pytest.raises(CheckpointError, match="only FP8 with a scale for each row"):
+        load_image_model(folder, "cpu", "float32")
+    del config["quantization_config"]
+    path.write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="weight_scale"):
+        load_image_model(folder, "cpu", "float32")
+    with pytest.raises(ConfigError, match="FP8 needs the fast image back end"):
+        load_image_model(quantised, "cpu", "float32", backend="reference")
+
+
+def test_weights_that_are_not_fp8_do_not_pass_for_fp8(
+    source: Path, quantised: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mixed"
+    shutil.copytree(quantised, folder)
+    tensors = dict(TensorFolder(folder / "transformer", DIFFUSERS_WEIGHTS_FILE).items())
+    name = "layers.0.attention.to_q.weight"
+    tensors[name] = TensorFolder(source / "transformer", DIFFUSERS_WEIGHTS_FILE)[name]
+    save_file(tensors, folder / "transformer" / DIFFUSERS_WEIGHTS_FILE)
+    with pytest.raises(CheckpointError, match=r"to_q\.weight' is .*; expected FP8 with a scale"):
+        load_image_model(folder, "cpu", "float32")
+
+
+def test_sizes_are_those_of_the_fp8_checkpoint(source: Path, quantised: Path) -> None:
+    expected, found = read_sizes(source).quantized(), read_sizes(quantised)
+    assert found.image_matrices == 0
+    assert found.fp8
+    # The estimate leaves the scales out, which the tiny rows have many of.
+    scales = TensorFolder(quantised / "transformer", DIFFUSERS_WEIGHTS_FILE)
+    scale_bytes = sum(2 * len(scales[name]) for name in scales if name.endswith("_scale"))
+    assert found.image == expected.image + scale_bytes
+    assert expected.image < read_sizes(source).image
 
 
 def test_pieces_bound_what_is_in_memory(source: Path) -> None:

@@ -9,7 +9,6 @@ import torch
 from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.entrypoints.cli.quantize import quantize
 from sglang_omni.models.base import WeightForm
-from sglang_omni.models.ming.family import FAMILY
 from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.ming.thinker.fp8 import dequantize_weight
 from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantized
@@ -141,4 +140,4 @@ def test_options_that_contradict_each_other_are_refused(
 def test_a_hidden_size_that_no_group_divides_is_refused() -> None:
     name = "model.model.layers.1.mlp.experts.0.up_proj.weight"
     with pytest.raises(CheckpointError, match="multiple of 64"):
-        FAMILY.quantize_tensor(WeightForm.INT4, name, torch.zeros(128, 192))
+        convert_to_int4(name, torch.zeros(128, 192), symmetric=True)

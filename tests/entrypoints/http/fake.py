@@ -53,7 +53,7 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.protocol.compat.model_names import build_model_names
 from sglang_omni.protocol.compat.voice_names import map_openai_voices
-from sglang_omni.protocol.errors import InvalidRequest, RequestNotFound
+from sglang_omni.protocol.errors import ImagesUnavailable, InvalidRequest, RequestNotFound
 from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
@@ -208,7 +208,7 @@ class FakeBackend:
         # A request that an earlier test left behind counts in that test's set, whenever it ends.
         self._running: set[object] = set()
         self.deterministic_text = False
-        self.capabilities = CAPABILITIES
+        self.capabilities = type(self).capabilities
         self.ready = True
 
     @property
@@ -265,6 +265,10 @@ class FakeBackend:
             yield piece
         yield RecordingEnd(self.pieces[-1].end if self.pieces else 1.0)
 
+    def require_images(self) -> None:
+        if not self.capabilities.image_output:
+            raise ImagesUnavailable(self.capabilities.name)
+
     def fit_resolution(self, size: Size) -> int:
         return 1024 if size[0] * size[1] > 512 * 512 else 512
 
@@ -292,6 +296,12 @@ class FakeBackend:
         while self.running != count:
             assert time.monotonic() < deadline, f"{self.running} running, not {count}"
             time.sleep(0.005)
+
+
+class DrawingBackend(FakeBackend):
+    """A fake that draws images, whatever the family of the tests does."""
+
+    capabilities = replace(CAPABILITIES, image_output=True)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import pytest
 
 from sglang_omni.entrypoints.cli.reference import create_documented_app, list_routes
 from sglang_omni.entrypoints.http.absent_routes import ABSENT_ROUTES, AbsentRoute
+from tests.entrypoints.http.fake import Served
 
 SERVED = {name.strip("`") for name, _ in list_routes(create_documented_app())}
 
@@ -25,6 +26,11 @@ def test_it_says_what_there_is_instead(
 
 def test_what_is_named_instead_exists() -> None:
     assert {route for absent in ABSENT_ROUTES for route in absent.instead} <= SERVED
+
+
+@pytest.fixture
+def server(drawing_server: Served) -> Served:
+    return drawing_server
 
 
 @pytest.mark.parametrize("route", sorted(route for route in SERVED if "{" not in route))

@@ -168,8 +168,8 @@ def test_mutated_requests_are_served_or_refused(
 
 
 @pytest.mark.parametrize("examples", [6, pytest.param(200, marks=pytest.mark.soak)])
-def test_the_documented_interface_holds_no_500(server: Served, examples: int) -> None:
-    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+def test_the_documented_interface_holds_no_500(drawing_server: Served, examples: int) -> None:
+    schema = schemathesis.openapi.from_url(f"{drawing_server.url}/openapi.json")
     checked = 0
     for found in schema.get_all_operations():
         operation = found.ok()

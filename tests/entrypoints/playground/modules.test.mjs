@@ -186,3 +186,13 @@ test("figures are those of the user's waiting", () => {
     ["Gaps", "2"],
   ]);
 });
+
+test("the first finished image is timed", () => {
+  let now = 1;
+  const timings = new RequestTimings(() => now);
+  now = 3.5;
+  timings.recordImage();
+  now = 4;
+  timings.recordImage();
+  assert.deepEqual(timings.getFigures(), [["Image", "2.500 s"]]);
+});

@@ -17,6 +17,7 @@ from sglang_omni.pipeline.image_request import (
     CompletedImage,
     ImageEvent,
     ImagesFinished,
+    ImageStep,
     ImageUsage,
     PartialImage,
 )
@@ -119,14 +120,17 @@ async def stream_images(
 ) -> AsyncGenerator[NamedEvent, None]:
     """Yield OpenAI's events: previews of each image, and the image itself.
 
-    With several images an event tells which one by `image_index`. `kind` is the beginning of the
-    events' names. Raises as `collect_images` does.
+    A request with `progress` gets an event after each step as well. With several images an event
+    tells which one by `image_index`. `kind` is the beginning of the events' names. Raises as
+    `collect_images` does.
     """
     is_finished = False
     extra: Json
     async with aclosing(events):
         async for event in events:
             match event:
+                case ImageStep() if answer.body.progress:
+                    yield _build_progress(f"{kind}.progress", event)
                 case PartialImage(index, number, pixels):
                     extra = {"partial_image_index": number}
                     name = f"{kind}.partial_image"
@@ -138,6 +142,16 @@ async def stream_images(
                     is_finished = True
     if not is_finished:
         raise EngineFailed("the images were not finished")
+
+
+def _build_progress(name: str, event: ImageStep) -> NamedEvent:
+    data: Json = {
+        "type": name,
+        "image_index": event.index,
+        "step": event.step,
+        "num_steps": event.num_steps,
+    }
+    return NamedEvent(name, data)
 
 
 async def _build_event(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import RESPONSES
@@ -14,6 +14,7 @@ from sglang_omni.entrypoints.http.paths import IMAGE_FILES_PREFIX
 from sglang_omni.entrypoints.http.request_body.form import document_form, read_files_form
 from sglang_omni.entrypoints.http.request_body.json_route import (
     JSON_TYPE,
+    Handler,
     JSONRoute,
     get_media_type,
     read_json,
@@ -44,6 +45,7 @@ from sglang_omni.protocol.images import (
 
 # OpenAI's clients send one image as `image` and several as `image[]`.
 FILE_FIELDS = ("image", "image[]")
+IMAGES_PREFIX = "/v1/images/"
 _ANSWER = document_success("The images", "application/json", EVENT_STREAM)
 # What the server stores never changes, and its name is a secret.
 _FILE_HEADERS = {"Cache-Control": "private, immutable"}
@@ -59,10 +61,28 @@ def _build_examples(model: str) -> dict[str, Any]:
     }
 
 
-class GenerationRoute(JSONRoute):
-    """The route of images."""
+def create_route_class(backend: Backend) -> type[JSONRoute]:
+    """Return the class of the route of images.
 
-    field_rules = GENERATION_RULES
+    A server that draws none says so whatever the body is, so it converts no fields before.
+    """
+
+    class GenerationRoute(JSONRoute):
+        """The route of images."""
+
+        field_rules = GENERATION_RULES
+
+        def get_route_handler(self) -> Handler:
+            """Return a handler that reads the body of a server that draws."""
+            handle = super().get_route_handler()
+
+            async def handle_drawing(request: Request) -> Response:
+                backend.require_images()
+                return await handle(request)
+
+            return handle_drawing
+
+    return GenerationRoute
 
 
 class ImageResponder:
@@ -122,11 +142,14 @@ def _document_edit(model: str) -> dict[str, Any]:
 
 
 def create_router(backend: Backend) -> APIRouter:
-    """Return the image routes of `backend`."""
+    """Return the image routes of `backend`.
+
+    Where it draws no images, the routes say so, and the documentation leaves them out.
+    """
     options = backend.image_options
     store = ImageStore(options.url_bytes, options.url_seconds)
     responder = ImageResponder(backend, store)
-    router = APIRouter(tags=["images"])
+    router = APIRouter(tags=["images"], include_in_schema=backend.capabilities.image_output)
     router.include_router(_create_generation_router(backend, responder))
 
     @router.post(
@@ -141,12 +164,14 @@ def create_router(backend: Backend) -> APIRouter:
         The first image is edited and gives the result its ratio, unless `size` or `aspect_ratio`
         does. The model sees the other images, too. The answer is that of `/v1/images/generations`.
         """
+        backend.require_images()
         body, references = await read_edit(request)
         return responder.start_response(request, body, references, "image_edit")
 
     @router.get(f"{IMAGE_FILES_PREFIX}{{name}}", response_class=Response, responses=RESPONSES)
     async def fetch_image(name: str) -> Response:
         """Return an image that was asked for as a URL, until it expires. It needs no key."""
+        backend.require_images()
         stored = store.get(name)
         if stored is None:
             raise ImageNotFound("no such image, or its URL has expired")
@@ -154,11 +179,26 @@ def create_router(backend: Backend) -> APIRouter:
             stored.data, media_type=get_image_media_type(stored.file_type), headers=_FILE_HEADERS
         )
 
+    if not backend.capabilities.image_output:
+        router.include_router(_create_refusing_router(backend))
+    return router
+
+
+def _create_refusing_router(backend: Backend) -> APIRouter:
+    """Return a router that refuses what else clients ask a server for that draws no images."""
+    router = APIRouter()
+
+    @router.api_route(f"{IMAGES_PREFIX}{{name:path}}", methods=["GET", "POST", "DELETE"])
+    async def refuse() -> Response:
+        """Say that the server draws no images."""
+        backend.require_images()
+        raise HTTPException(404, "Not Found")
+
     return router
 
 
 def _create_generation_router(backend: Backend, responder: ImageResponder) -> APIRouter:
-    router = APIRouter(route_class=GenerationRoute)
+    router = APIRouter(route_class=create_route_class(backend))
 
     @router.post(
         "/v1/images/generations",

@@ -2,12 +2,14 @@
 
 import { find } from "./dom.js";
 import { setStarters } from "./starters.js";
+import { showTab } from "./tabs.js";
 
 /** Capabilities of a server that does not list its own. */
 const DEFAULT_CAPABILITIES = {
   speech_languages: [],
   speech_instructions: true,
   starter_prompts: [],
+  image_output: false,
 };
 
 /** Show the controls that a model supports. */
@@ -18,6 +20,7 @@ export function showCapabilities({ capabilities }) {
   // Disabled fields are not sent.
   find("read-style").disabled = !supported.speech_instructions;
   find("read-style").hidden = !supported.speech_instructions;
+  showTab(find("tab-draw"), supported.image_output);
 }
 
 function showLanguages(codes) {

@@ -12,6 +12,7 @@ const MEANINGS = {
   RTF: "Real-time factor: seconds of generation per second of audio",
   Speech: "Length of the received audio",
   Gaps: "Number of playback underruns",
+  Image: "Time to the first finished image",
 };
 /** Interval between polls: the server ends a request shortly after its last byte. */
 const POLL_MS = 100;
@@ -43,6 +44,12 @@ class LastRequest {
   recordAudio(samples, rate) {
     this.#timings.recordAudio(samples.length / rate);
     if (this === current) waveform.push(samples, rate);
+    this.show();
+  }
+
+  /** Record that a finished image arrived. */
+  recordImage() {
+    this.#timings.recordImage();
     this.show();
   }
 

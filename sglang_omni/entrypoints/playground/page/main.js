@@ -4,6 +4,7 @@ import { showCapabilities } from "./capabilities.js";
 import { startChat } from "./chat.js";
 import { watchServer } from "./connection.js";
 import { find } from "./dom.js";
+import { startDrawing } from "./draw.js";
 import { askForKey } from "./key.js";
 import { Notice } from "./notice.js";
 import { startReading } from "./read.js";
@@ -31,6 +32,7 @@ startTabs(document.querySelector("[role=tablist]"));
 startChat();
 startTalking();
 startReading();
+startDrawing();
 startVoices();
 find("change-key").onclick = async () => {
   if (await askForKey("Enter a new key, or forget the old one.")) await loadServer();

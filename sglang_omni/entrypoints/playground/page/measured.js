@@ -5,6 +5,7 @@ export class RequestTimings {
   #startedAt;
   #firstTextAt = null;
   #firstAudioAt = null;
+  #firstImageAt = null;
   #lastAudioAt = null;
   #audioSeconds = 0;
   #underruns = 0;
@@ -18,6 +19,11 @@ export class RequestTimings {
   /** Record that text arrived. */
   recordText() {
     this.#firstTextAt ??= this.#now();
+  }
+
+  /** Record that a finished image arrived. */
+  recordImage() {
+    this.#firstImageAt ??= this.#now();
   }
 
   /** Record that `seconds` of audio arrived. */
@@ -37,6 +43,7 @@ export class RequestTimings {
     const since = (time) => `${(time - this.#startedAt).toFixed(3)} s`;
     const figures = [];
     if (this.#firstTextAt !== null) figures.push(["TTFT", since(this.#firstTextAt)]);
+    if (this.#firstImageAt !== null) figures.push(["Image", since(this.#firstImageAt)]);
     if (this.#firstAudioAt === null) return figures;
     const generationSeconds = this.#lastAudioAt - this.#startedAt;
     figures.push(["TTFA", since(this.#firstAudioAt)]);

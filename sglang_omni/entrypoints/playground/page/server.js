@@ -52,11 +52,13 @@ export const post = async (path, body, signal) =>
   (await request(path, makePost(body, signal))).json();
 
 function makePost(body, signal) {
+  // The browser says what separates the parts of a form.
+  if (body instanceof FormData) return { method: "POST", body, signal };
   const headers = { "Content-Type": "application/json" };
   return { method: "POST", headers, body: JSON.stringify(body), signal };
 }
 
-/** Post an object to a streaming route. Resolves to the id of the request and an iterator over the
+/** Post an object or a form to a streaming route. Resolves to the id of the request and an iterator over the
  * objects of the stream. */
 export async function stream(path, body, signal) {
   const response = await request(path, makePost(body, signal));

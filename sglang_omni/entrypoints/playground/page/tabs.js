@@ -12,15 +12,17 @@ export function startTabs(list) {
       document.getElementById(tab.getAttribute("aria-controls")).hidden = tab !== chosen;
     }
   };
-  const target = (key, at) => {
-    if (key === "Home") return tabs[0];
-    if (key === "End") return tabs.at(-1);
-    return key in STEPS ? tabs[(at + STEPS[key] + tabs.length) % tabs.length] : null;
+  const target = (key, tab) => {
+    const visible = tabs.filter(({ hidden }) => !hidden);
+    if (key === "Home") return visible[0];
+    if (key === "End") return visible.at(-1);
+    if (!(key in STEPS)) return null;
+    return visible[(visible.indexOf(tab) + STEPS[key] + visible.length) % visible.length];
   };
-  tabs.forEach((tab, at) => {
+  tabs.forEach((tab) => {
     tab.onclick = () => choose(tab);
     tab.onkeydown = (event) => {
-      const next = target(event.key, at);
+      const next = target(event.key, tab);
       if (next === null) return;
       event.preventDefault();
       choose(next);
@@ -28,4 +30,11 @@ export function startTabs(list) {
     };
   });
   choose(tabs[0]);
+}
+
+/** Show or hide a tab. If it was selected, the first one takes its place. */
+export function showTab(tab, isVisible) {
+  tab.hidden = !isVisible;
+  if (isVisible || tab.ariaSelected !== "true") return;
+  tab.closest("[role=tablist]").querySelector("[role=tab]:not([hidden])").click();
 }

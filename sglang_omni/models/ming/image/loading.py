@@ -22,6 +22,8 @@ from sglang_omni.models.ming.image.config import (
     read_head_config,
 )
 from sglang_omni.models.ming.image.connector import Connector
+from sglang_omni.models.ming.image.fp8 import build_fp8_transformer
+from sglang_omni.models.ming.image.fp8_layout import is_row_fp8
 from sglang_omni.models.ming.image.glyphs import (
     GlyphBranch,
     GlyphEncoder,
@@ -56,13 +58,13 @@ class ImageModules:
 
 def load_image_modules(checkpoint: Path, device: torch.device, dtype: torch.dtype) -> ImageModules:
     """Load every image folder of a checkpoint. Raises `CheckpointError`."""
-    from diffusers import AutoencoderKL, ZImageTransformer2DModel
+    from diffusers import AutoencoderKL
 
     report_progress("loading the connector")
     query_rows, connector = load_connector(checkpoint, device, dtype)
     glyphs = load_glyphs(checkpoint, device, dtype)
     report_progress("loading the diffusion transformer")
-    transformer = _load_diffusers(ZImageTransformer2DModel, checkpoint / TRANSFORMER, device, dtype)
+    transformer = _load_transformer(checkpoint / TRANSFORMER, device, dtype)
     vae = _load_diffusers(AutoencoderKL, checkpoint / VAE, device, dtype)
     return ImageModules(
         query_rows,
@@ -126,11 +128,28 @@ def _load_pt(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
+def _load_transformer(folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
+    """Load the diffusion transformer; a checkpoint in FP8 keeps its matrices in FP8."""
+    from diffusers import ZImageTransformer2DModel
+
+    values = _read_diffusers_config(ZImageTransformer2DModel, folder)
+    if not is_row_fp8(values):
+        return _load_diffusers(ZImageTransformer2DModel, folder, device, dtype)
+    module = build_fp8_transformer(ZImageTransformer2DModel, values, device, dtype)
+    load_strict(module, TensorFolder(folder, DIFFUSERS_WEIGHTS_FILE))
+    return module
+
+
 def _load_diffusers(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
     """Build a class of diffusers from the configuration in a folder, and load its weights."""
-    values = read_json(folder / "config.json")
-    if values.get("_class_name") != cls.__name__:
-        raise CheckpointError(f"{folder / 'config.json'}: _class_name must be {cls.__name__}")
+    values = _read_diffusers_config(cls, folder)
     module = _build(lambda: cls.from_config(values), device, dtype)
     load_strict(module, TensorFolder(folder, DIFFUSERS_WEIGHTS_FILE))
     return module
+
+
+def _read_diffusers_config(cls: Any, folder: Path) -> dict[str, Any]:
+    values: dict[str, Any] = read_json(folder / "config.json")
+    if values.get("_class_name") != cls.__name__:
+        raise CheckpointError(f"{folder / 'config.json'}: _class_name must be {cls.__name__}")
+    return values

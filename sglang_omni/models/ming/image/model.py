@@ -11,6 +11,7 @@ from torch import Tensor
 from sglang_omni.models.image import ImageInput
 from sglang_omni.models.ming.image.backend import Backend, select_backend
 from sglang_omni.models.ming.image.denoiser import Denoiser, DiffusersDenoiser
+from sglang_omni.models.ming.image.fp8_layout import has_fp8_transformer
 from sglang_omni.models.ming.image.glyph_text import select_glyph_text
 from sglang_omni.models.ming.image.loading import ImageModules, load_image_modules
 from sglang_omni.models.ming.image.pixels import resize_output, stretch_reference
@@ -72,16 +73,14 @@ class MingImageModel:
     @torch.no_grad()
     def start(self, image_input: ImageInput) -> MingImage:
         """See `ImageModel`."""
-        expected = tuple(self._modules.query_rows.shape)
-        if image_input.states.shape != expected:
-            raise InvalidRequest(f"query states must have the shape {list(expected)}")
         plan = plan_input(image_input, self._modules.resolutions)
         rows = self._compute_rows(image_input)
+        negative = self._compute_negative_rows(image_input, rows)
         reference = self._encode_reference(image_input.reference, plan)
         sigmas = compute_sigmas(dict(self._modules.scheduler), image_input.steps, plan.latent)
         noise = draw_noise(image_input.seed, plan.latent).to(self._device)
         guidance = image_input.guidance
-        state = open_state(self.denoiser, rows, reference, guidance, sigmas, noise)
+        state = open_state(self.denoiser, rows, negative, reference, guidance, sigmas, noise)
         return MingImage(plan, len(rows), reference is not None, state)
 
     def batch_key(self, image: MingImage) -> Hashable:
@@ -114,14 +113,33 @@ class MingImageModel:
 
     def _compute_rows(self, image_input: ImageInput) -> Tensor:
         """Return the condition rows [rows, width]; text to show has rows after the others."""
-        states = torch.from_numpy(image_input.states)
-        if states.dtype == torch.uint16:
-            states = states.view(torch.bfloat16)
-        rows = self._modules.connector(states.to(self._device)[None])
+        rows = self._connect(image_input.states)
         text = select_glyph_text(image_input.prompt)
         if text and self._modules.glyphs is not None:
             rows = torch.cat((rows, self._modules.glyphs.compute_rows(text).to(rows.dtype)), dim=1)
         return rows[0]
+
+    def _compute_negative_rows(self, image_input: ImageInput, rows: Tensor) -> Tensor:
+        """Return the rows of the negative prompt, as many as `rows`: zeros where nothing is said.
+
+        As in the released model, text to show has zeros in any case.
+        """
+        negative = torch.zeros_like(rows)
+        if image_input.negative_states is not None:
+            said = self._connect(image_input.negative_states)[0]
+            negative[: len(said)] = said
+        return negative
+
+    def _connect(self, query_states: np.ndarray) -> Tensor:
+        """Return the condition rows [1, queries, width] of the thinker's states."""
+        expected = tuple(self._modules.query_rows.shape)
+        if query_states.shape != expected:
+            raise InvalidRequest(f"query states must have the shape {list(expected)}")
+        states = torch.from_numpy(query_states)
+        if states.dtype == torch.uint16:
+            states = states.view(torch.bfloat16)
+        connected: Tensor = self._modules.connector(states.to(self._device)[None])
+        return connected
 
     def _encode_reference(self, image: np.ndarray | None, plan: SizePlan) -> Tensor | None:
         if image is None:
@@ -139,7 +157,8 @@ def load_image_model(
         device: A device of PyTorch.
         dtype: "float32" or "bfloat16".
         backend: "auto", "fast" or "reference"; see `select_backend`.
-        fp8: Whether its large weights and their inputs are in FP8. Needs the fast back end.
+        fp8: Whether its large weights and their inputs are in FP8; they always are where the
+            checkpoint stores them so. Needs the fast back end.
 
     Raises:
         CheckpointError: The checkpoint is incomplete.
@@ -147,6 +166,7 @@ def load_image_model(
     """
     if dtype not in DTYPES:
         raise ConfigError(f"image dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    fp8 = fp8 or has_fp8_transformer(checkpoint)
     chosen = select_backend(backend, device, fp8=fp8)
     modules = load_image_modules(checkpoint, torch.device(device), DTYPES[dtype])
     return build_image_model(modules, chosen, fp8=fp8)

@@ -22,7 +22,7 @@ class DenoisingState:
 
     Attributes:
         positive: The prepared branch with the condition rows.
-        negative: The same with zero rows; None without guidance.
+        negative: The same with the negative rows; None without guidance.
         guidance: Factor of the difference between both.
         sigmas: Noise levels, float32 [steps + 1].
         latents: Float32 [channels, height, width].
@@ -61,6 +61,7 @@ def draw_noise(seed: int, latent: Size) -> Tensor:
 def open_state(
     denoiser: Denoiser,
     rows: Tensor,
+    negative_rows: Tensor,
     reference: Tensor | None,
     guidance: float,
     sigmas: Tensor,
@@ -71,13 +72,15 @@ def open_state(
     Args:
         denoiser: The diffusion transformer.
         rows: Condition rows [rows, width].
+        negative_rows: Those of the branch that guidance leads away from [rows, width]: zeros for
+            an image without a prompt.
         reference: Latents of a reference image, which both branches get.
         guidance: The difference of both branches is added this many times; up to 1, not at all.
         sigmas: Noise levels, float32 [steps + 1].
         noise: The first latents.
     """
     positive = denoiser.prepare(rows, reference)
-    negative = denoiser.prepare(torch.zeros_like(rows), reference) if guidance > 1 else None
+    negative = denoiser.prepare(negative_rows, reference) if guidance > 1 else None
     return DenoisingState(positive, negative, guidance, sigmas, noise)
 
 

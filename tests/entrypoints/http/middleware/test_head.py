@@ -1,13 +1,12 @@
 """Every route that answers GET answers HEAD: same status and headers, no body."""
 
 import re
-from dataclasses import replace
 
 import httpx
 import pytest
 
 from sglang_omni.entrypoints.cli.reference import create_documented_app, list_routes
-from tests.entrypoints.http.fake import FakeBackend
+from tests.entrypoints.http.fake import Served
 
 # Values for the parameters of paths, so that something is there.
 VALUES = {
@@ -36,13 +35,17 @@ def headers_of(reply: httpx.Response, path: str) -> dict[str, str]:
     return {name: value for name, value in reply.headers.items() if name not in changing}
 
 
+@pytest.fixture
+def server(drawing_server: Served) -> Served:
+    return drawing_server
+
+
 @pytest.mark.parametrize("route", GET_ROUTES)
-def test_head_is_get_without_a_body(http: httpx.Client, backend: FakeBackend, route: str) -> None:
+def test_head_is_get_without_a_body(http: httpx.Client, route: str) -> None:
     path = VALUES.get(route, route)
     if path is None:
         path = "/v1/requests/" + http.get("/v1/models").headers["x-request-id"]
     if route == "/v1/images/files/{name}":
-        backend.capabilities = replace(backend.capabilities, image_output=True)
         body = {"prompt": "a mill", "response_format": "url"}
         (item,) = http.post("/v1/images/generations", json=body).json()["data"]
         path = httpx.URL(item["url"]).path

@@ -18,18 +18,23 @@ from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.media.image_file import GENERATED_SOURCE
 from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest, ImageStep
 from sglang_omni.protocol.errors import EngineFailed, Overloaded
-from tests.entrypoints.http.fake import FakeBackend, serving
+from tests.entrypoints.http.fake import DrawingBackend, FakeBackend, Served, serving
 from tests.entrypoints.http.middleware.test_auth import KEY, LOCKED, bearer
 from tests.testing.family import CAPABILITIES
 
 GENERATIONS, EDITS = "/v1/images/generations", "/v1/images/edits"
-DRAWS = replace(CAPABILITIES, image_output=True)
 PNG = b"\x89PNG picture"
 
 
-@pytest.fixture(autouse=True)
-def drawing(backend: FakeBackend) -> None:
-    backend.capabilities = DRAWS
+class PlainBackend(FakeBackend):
+    """A fake that draws no images, whatever the family of the tests does."""
+
+    capabilities = replace(CAPABILITIES, image_output=False)
+
+
+@pytest.fixture
+def server(drawing_server: Served) -> Served:
+    return drawing_server
 
 
 def generate(http: httpx.Client, **fields: Any) -> dict[str, Any]:
@@ -128,7 +133,10 @@ def test_defaults_are_the_servers(http: httpx.Client, backend: FakeBackend) -> N
         ({"aspect_ratio": 2}, {"aspect": 2.0}),
         ({"aspect_ratio": "0.5", "resolution": 672}, {"aspect": 0.5, "resolution": 672}),
         ({"priority": "high"}, {"priority": "high"}),
+        ({"negative_prompt": "dark"}, {"negative_prompt": "dark"}),
+        ({"negative_prompt": " ", "cfg": 1}, {"negative_prompt": None}),
         # Fields of other programs.
+        ({"negative": "dark"}, {"negative_prompt": "dark"}),
         ({"num_inference_steps": 12, "guidance_scale": 3.0}, {"steps": 12, "cfg": 3.0}),
         ({"width": 1024, "height": 512}, {"size": (512, 1024)}),
         ({"extra_body": {"seed": 3}}, {"seeds": (3,)}),
@@ -158,9 +166,11 @@ def test_fields_say_what_is_drawn(
         ({"size": "512x512", "aspect_ratio": 1}, "aspect_ratio", "size gives the ratio"),
         ({"background": "transparent"}, "background", "transparency is not made"),
         ({"partial_images": 2}, "partial_images", "requires stream"),
+        ({"progress": True}, "progress", "requires stream"),
         ({"stream": True, "response_format": "url"}, "response_format", "b64_json"),
         ({"output_compression": 50}, "output_compression", "PNG loses nothing"),
-        ({"negative_prompt": "dark"}, "negative_prompt", "takes none"),
+        ({"negative_prompt": "dark", "cfg": 1}, "negative_prompt", "needs a cfg above 1"),
+        ({"negative_prompt": 5}, "negative_prompt", "string"),
         ({"width": 512}, "width", "requires height"),
         ({"height": 512}, "height", "requires width"),
         ({"steps": "many"}, "steps", ""),
@@ -201,13 +211,38 @@ def test_a_checkpoint_that_draws_nothing_says_so(
     http: httpx.Client, backend: FakeBackend, route: str
 ) -> None:
     backend.capabilities = replace(CAPABILITIES, image_output=False, name="Small")
-    reply = http.post(
-        route, json={"prompt": "a mill"} | ({"images": ["data:,x"]} if route == EDITS else {})
-    )
-    assert reply.status_code == 404
-    error = reply.json()["error"]
+    # Whatever else could be said of the body.
+    for body in ({"prompt": "a mill", "images": ["data:,x"]}, {"mask": "data:,x"}, {}):
+        reply = http.post(route, json=body)
+        assert reply.status_code == 404
+        error = reply.json()["error"]
+        assert error["code"] == "images_unavailable"
+        assert "Small draws no images" in error["message"]
+    assert backend.requests == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/images/variations"), ("GET", GENERATIONS)]
+)
+def test_no_image_route_is_named_where_nothing_is_drawn(method: str, path: str) -> None:
+    with serving(backend=PlainBackend()) as served:
+        error = httpx.request(method, served.url + path).json()["error"]
     assert error["code"] == "images_unavailable"
-    assert "Small draws no images" in error["message"]
+    assert "/v1/images" not in error["message"]
+
+
+def test_the_documentation_has_the_routes_of_a_server_that_draws() -> None:
+    documented = {}
+    for kind in (DrawingBackend, PlainBackend):
+        with serving(backend=kind()) as served:
+            schema = httpx.get(f"{served.url}/openapi.json").json()
+        documented[kind] = {path for path in schema["paths"] if path.startswith("/v1/images")}
+        has_body = "ImageGenerationBody" in schema["components"]["schemas"]
+        assert has_body == bool(documented[kind])
+    assert documented == {
+        DrawingBackend: {GENERATIONS, EDITS, "/v1/images/files/{name}"},
+        PlainBackend: set(),
+    }
 
 
 @pytest.mark.parametrize(("name", "quality"), [("jpeg", 80), ("webp", 30)])
@@ -219,10 +254,11 @@ def test_other_formats(http: httpx.Client, name: str, quality: int) -> None:
     assert answer["output_format"] == name
 
 
-def test_a_url_can_be_fetched_without_a_key(backend: FakeBackend) -> None:
-    locked = FakeBackend()
-    locked.capabilities = DRAWS
-    with serving(LOCKED, backend=locked) as served, httpx.Client(base_url=served.url) as http:
+def test_a_url_can_be_fetched_without_a_key() -> None:
+    with (
+        serving(LOCKED, backend=DrawingBackend()) as served,
+        httpx.Client(base_url=served.url) as http,
+    ):
         body = {"prompt": "a mill", "response_format": "url", "output_format": "webp", "seed": 3}
         assert http.post(GENERATIONS, json=body).status_code == 401
         (item,) = http.post(GENERATIONS, json=body, headers=bearer(KEY)).json()["data"]
@@ -265,6 +301,21 @@ def test_an_error_before_the_first_event_sets_the_status(
         reply = http.post(GENERATIONS, json={"prompt": "a mill", "stream": stream})
         assert (reply.status_code, reply.json()["error"]["code"]) == (429, "overloaded")
         assert "retry-after" in reply.headers
+
+
+def test_a_stream_tells_each_step_if_asked(http: httpx.Client, backend: FakeBackend) -> None:
+    body = {"prompt": "a mill", "stream": True, "n": 2, "seed": 0}
+    events = events_of(http.post(GENERATIONS, json={**body, "progress": True}).text)
+    steps = [data for name, data in events if name == "image_generation.progress"]
+    assert steps == [
+        {"type": "image_generation.progress", "image_index": index, "step": 1, "num_steps": 1}
+        for index in range(2)
+    ]
+    assert "progress" not in http.post(GENERATIONS, json=body).text
+    files = {"image": ("a.png", PNG)}
+    form = {"prompt": "x", "stream": "true", "progress": "true"}
+    names = [name for name, _ in events_of(http.post(EDITS, data=form, files=files).text)]
+    assert names == ["image_edit.progress", "image_edit.completed"]
 
 
 def test_an_engine_that_fails_later_ends_the_stream_with_an_error(

@@ -121,7 +121,9 @@ def draw_latents(denoiser: FastDenoiser, modules: ImageModules, name: str) -> Te
         reference = modules.vae.encode(case["ref_pixels"][0])
     sigmas = compute_sigmas(dict(modules.scheduler), info["steps"], latent)
     noise, guidance = draw_noise(info["seed"], latent), info["cfg"] or 0.0
-    state = open_state(denoiser, case["cond"][0], reference, guidance, sigmas, noise)
+    rows = case["cond"][0]
+    zeros = torch.zeros_like(rows)
+    state = open_state(denoiser, rows, zeros, reference, guidance, sigmas, noise)
     while not state.is_finished:
         advance(denoiser, [state])
     return state.latents
@@ -167,6 +169,7 @@ def draw(model: MingImageModel) -> np.ndarray:
         ("auto", "cpu", False, "reference"),
         ("auto", "cuda:1", False, "fast"),
         ("auto", "cuda", True, "fast"),
+        ("auto", "cpu", True, "fast"),
         ("reference", "cuda", False, "reference"),
         ("fast", "cpu", True, "fast"),
     ],
@@ -177,7 +180,7 @@ def test_back_end(backend: str, device: str, fp8: bool, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("backend", "device", "fp8"),
-    [("quick", "cpu", False), ("auto", "cpu", True), ("reference", "cuda", True)],
+    [("quick", "cpu", False), ("reference", "cpu", True), ("reference", "cuda", True)],
 )
 def test_a_back_end_that_cannot_be_is_refused(backend: str, device: str, fp8: bool) -> None:
     with pytest.raises(ConfigError):

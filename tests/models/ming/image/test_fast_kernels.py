@@ -119,13 +119,17 @@ def test_a_row_in_fp8_has_a_scale_of_its_own() -> None:
 
 def test_a_product_in_fp8_is_near_the_plain_product() -> None:
     weight, x = torch.randn(96, 64), torch.randn(8, 64)
-    product, plain = Fp8RowLinear(weight)(quantize_rows(x)), x @ weight.t()
+    product, plain = (
+        Fp8RowLinear(quantize_rows(weight), weight.dtype)(quantize_rows(x)),
+        x @ weight.t(),
+    )
     assert (product - plain).norm() / plain.norm() < 0.05
 
 
 @pytest.mark.gpu
 def test_a_product_in_fp8_on_a_gpu_is_near_that_on_the_cpu() -> None:
     weight, x = torch.randn(96, 64).bfloat16(), torch.randn(8, 64).bfloat16()
-    plain = Fp8RowLinear(weight)(quantize_rows(x)).float()
-    product = Fp8RowLinear(weight.cuda())(quantize_rows(x.cuda())).cpu().float()
+    plain = Fp8RowLinear(quantize_rows(weight), weight.dtype)(quantize_rows(x)).float()
+    on_gpu = Fp8RowLinear(quantize_rows(weight.cuda()), weight.dtype)
+    product = on_gpu(quantize_rows(x.cuda())).cpu().float()
     assert (product - plain).norm() / plain.norm() < 0.01

@@ -114,7 +114,9 @@ def open_loop(modules: ImageModules, case: Case) -> DenoisingState:
         case.check("ref_latent", reference)
     sigmas = compute_sigmas(dict(modules.scheduler), info["steps"], latent)
     model = DiffusersDenoiser(modules.transformer)
-    return open_state(model, case["cond"][0], reference, info["cfg"] or 0.0, sigmas, noise)
+    rows = case["cond"][0]
+    zeros = torch.zeros_like(rows)
+    return open_state(model, rows, zeros, reference, info["cfg"] or 0.0, sigmas, noise)
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -167,7 +169,9 @@ def test_bfloat16_draws_nearly_the_same_image(checkpoint: Path, name: str) -> No
         reference = modules.vae.encode(case["ref_pixels"][0])
     sigmas = compute_sigmas(dict(modules.scheduler), info["steps"], latent)
     noise = draw_noise(info["seed"], latent)
-    state = open_state(model, case["cond"][0], reference, info["cfg"], sigmas, noise)
+    rows = case["cond"][0]
+    zeros = torch.zeros_like(rows)
+    state = open_state(model, rows, zeros, reference, info["cfg"], sigmas, noise)
     while not state.is_finished:
         advance(model, [state])
     assert state.latents.dtype == torch.float32

@@ -56,10 +56,10 @@ class PlainRowLinear:
 class Fp8RowLinear:
     """Implements `RowLinear` for rows in FP8. A CPU multiplies the dequantized values instead."""
 
-    def __init__(self, weight: Tensor) -> None:
-        self._dtype = weight.dtype
-        quantized = quantize_rows(weight)
-        self._data, self._scales = quantized.data, quantized.scales.t().contiguous()
+    def __init__(self, weight: QuantizedRows, dtype: torch.dtype) -> None:
+        """Take a weight [out, in], and the dtype of the products."""
+        self._dtype = dtype
+        self._data, self._scales = weight.data, weight.scales.t().contiguous()
 
     def __call__(self, x: Rows) -> Tensor:
         """See `RowLinear`."""
