@@ -124,7 +124,9 @@ class ChatMessage(Body):
         # Some programs keep the images of an answer among its parts.
         allowed = (TextContentPart, ImagePart) if role == "assistant" else (TextContentPart,)
         if role != "user" and not all(isinstance(part, allowed) for part in content):
-            raise PydanticCustomError("role", "only a user message may contain media")
+            raise PydanticCustomError(
+                "role", "only a user message may contain media, and an answer images"
+            )
         return content
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ import numpy as np
 from sglang_omni.entrypoints.requests.images import name_quality
 from sglang_omni.media.image_file import encode_image, get_image_media_type
 from sglang_omni.observability.trace import stage
-from sglang_omni.pipeline.image_answer import AnswerEvents, ImageStarted
+from sglang_omni.pipeline.image_answer import AnswerEvents
 from sglang_omni.pipeline.image_request import CompletedImage, PartialImage
 from sglang_omni.pipeline.request import Event
 from sglang_omni.pipeline.work_threads import run_off_loop
@@ -58,7 +58,7 @@ class PreviewFile:
         return f"data:{self.media_type};base64,{self.base64}"
 
 
-FileEvent = Event | ImageStarted | PreviewFile | ImageFile
+FileEvent = Event | PreviewFile | ImageFile
 FileEvents = AsyncGenerator[FileEvent, None]
 
 
