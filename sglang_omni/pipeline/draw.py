@@ -106,7 +106,7 @@ class ImagePipeline:
         """Take the parts of a pipeline.
 
         Args:
-            media_preprocessor: Loads and encodes the images to edit.
+            media_preprocessor: Loads and encodes the images of the messages.
             admit_thinker: Waits for capacity, and gives the thinker of one request.
             admit_image: Waits for capacity, and gives the image engine of one image.
             chat: The model's prompt format.
@@ -136,19 +136,19 @@ class ImagePipeline:
         """Run the stages up to the thinker's states. Raises `InvalidRequest`."""
         with stage("preprocess"):
             files = await gather_or_cancel(
-                self._media_preprocessor.fetch(part, request.tenant) for part in request.references
+                self._media_preprocessor.fetch(part, request.tenant) for part in request.media
             )
-            references = tuple(
+            fetched = tuple(
                 replace(part, sources=(file,))
-                for part, file in zip(request.references, files, strict=True)
+                for part, file in zip(request.media, files, strict=True)
             )
             original = await self._decode_original(request, files)
-            chats = request.to_chats(references)
+            chats = request.to_chats(fetched)
             media = await gather_or_cancel(
                 self._media_preprocessor.open(
                     part, tenant=request.tenant, priority=request.priority
                 )
-                for part in references
+                for part in fetched
             )
             size = None if original is None else original.layout.shape
             plan = self._format.plan(
@@ -171,12 +171,10 @@ class ImagePipeline:
 
     async def _decode_original(self, request: ImageRequest, files: list[bytes]) -> Original | None:
         """Return the image to change as it is: the encoder's pixels have another size."""
-        if not request.references:
+        if request.source is None:
             return None
-        part = request.references[0]
-        decoded, pixels = await self._media_preprocessor.decode_original(
-            part, files[0], request.tenant
-        )
+        part, file = request.media[request.source], files[request.source]
+        decoded, pixels = await self._media_preprocessor.decode_original(part, file, request.tenant)
         # Without the axis of time, which an image has one step of.
         return Original(pixels, Layout(decoded.layout.shape[1:], decoded.layout.dtype))
 

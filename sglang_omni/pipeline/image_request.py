@@ -1,11 +1,18 @@
 """Requests for images, and the events that answer them."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sglang_omni.models.image import Size
-from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
+from sglang_omni.pipeline.request import (
+    ChatRequest,
+    MediaPart,
+    Message,
+    TextPart,
+    list_media,
+)
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.queueing.policy import Priority
 
@@ -17,9 +24,9 @@ class ImageRequest:
     """A validated request to draw an image for each of `seeds`.
 
     Attributes:
-        prompt: What to draw.
+        messages: What to draw: a conversation of text and images, which the model sees.
         seeds: The seed of each image's noise.
-        references: Images to edit. The first one is changed, the model sees the others.
+        source: Index in `media` of the image to change; None draws a new one.
         size: Requested height and width; None leaves it to `aspect` or to the first reference.
         aspect: Requested ratio of width to height.
         resolution: Side of a square image in pixels; the model draws the nearest it can.
@@ -32,9 +39,9 @@ class ImageRequest:
     """
 
     id: str
-    prompt: str
+    messages: tuple[Message, ...]
     seeds: tuple[int, ...]
-    references: tuple[MediaPart, ...] = ()
+    source: int | None = None
     size: Size | None = None
     aspect: float | None = None
     resolution: int = 1024
@@ -46,27 +53,38 @@ class ImageRequest:
     priority: Priority = "normal"
     timeout_s: float | None = None
 
-    def to_chats(self, references: tuple[MediaPart, ...]) -> dict[str, ChatRequest]:
+    @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """Return the images of all messages, in order."""
+        return list_media(self.messages)
+
+    def to_chats(self, media: Sequence[MediaPart]) -> dict[str, ChatRequest]:
         """Return the chat of each prompt, by the field that the prompt is in.
 
-        The negative prompt comes with the same images as the other one.
+        The query tokens follow its prompt, and nothing is answered to it. `media` are in place of
+        those of the messages. The negative prompt is one message, with the same images.
         """
-        chats = {PROMPT: self.to_chat(references)}
+        chats = {PROMPT: self._to_chat(tuple(_replace_media(self.messages, iter(media))))}
         if self.negative_prompt is not None:
-            negative = replace(self, prompt=self.negative_prompt)
-            chats[NEGATIVE_PROMPT] = negative.to_chat(references)
+            negative = Message("user", (*media, TextPart(self.negative_prompt)))
+            chats[NEGATIVE_PROMPT] = self._to_chat((negative,))
         return chats
 
-    def to_chat(self, references: tuple[MediaPart, ...]) -> ChatRequest:
-        """Return the chat whose prompt the query tokens follow; nothing is answered to it."""
+    def _to_chat(self, messages: tuple[Message, ...]) -> ChatRequest:
         return ChatRequest(
             id=self.id,
-            messages=(Message("user", (*references, TextPart(self.prompt))),),
+            messages=messages,
             sampling=SamplingParams(max_tokens=1, temperature=0.0),
             tenant=self.tenant,
             priority=self.priority,
             timeout_s=self.timeout_s,
         )
+
+
+def _replace_media(messages: Sequence[Message], media: Iterator[MediaPart]) -> Iterator[Message]:
+    for message in messages:
+        content = (next(media) if isinstance(part, MediaPart) else part for part in message.content)
+        yield replace(message, content=tuple(content))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The pipeline's requests and the events that answer them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -61,6 +61,12 @@ class Message:
     content: tuple[TextPart | MediaPart | ToolCall | ToolResult, ...]
 
 
+def list_media(messages: Iterable[Message]) -> tuple[MediaPart, ...]:
+    """Return the media of messages, in order."""
+    parts = (part for message in messages for part in message.content)
+    return tuple(part for part in parts if isinstance(part, MediaPart))
+
+
 @dataclass(frozen=True)
 class Reference:
     """A recording of the voice to clone. `text` is its transcript, None if unknown."""
@@ -110,8 +116,7 @@ class ChatRequest:
     @property
     def media(self) -> tuple[MediaPart, ...]:
         """Return the media of all messages, in order."""
-        parts = (part for message in self.messages for part in message.content)
-        return tuple(part for part in parts if isinstance(part, MediaPart))
+        return list_media(self.messages)
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,8 @@ class Usage:
 
     `prompt_tokens` includes `prompt_audio_tokens` and `prompt_image_tokens` (images and video).
     `completion_tokens` includes `reasoning_tokens`. `audio_tokens` are talker patches of 320 ms
-    each and are not included in `completion_tokens`.
+    each. Neither they nor `image_tokens`, those of drawn images, are included in
+    `completion_tokens`.
     """
 
     prompt_tokens: int = 0
@@ -186,6 +192,7 @@ class Usage:
     prompt_audio_tokens: int = 0
     prompt_image_tokens: int = 0
     reasoning_tokens: int = 0
+    image_tokens: int = 0
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,11 @@ from sglang_omni.protocol.body import (
 )
 from sglang_omni.protocol.functions import PastCall, ToolChoice, ToolSpec
 from sglang_omni.protocol.generation import ChoiceFields, ReasoningEffort
+from sglang_omni.protocol.images import ConversationImageFields
 from sglang_omni.protocol.media import (
     AudioUrlField,
     Content,
+    ImagePart,
     ImageUrlField,
     Part,
     TextContentPart,
@@ -44,6 +46,14 @@ class PastAudio(Body):
     expires_at: int = 0
 
 
+class PastImage(ImagePart):
+    """An image of an earlier answer, sent back unchanged."""
+
+    index: Annotated[int, Field(description="Accepted, not used")] = 0
+    size: Annotated[str, Field(description="Accepted, not used")] = ""
+    seed: Annotated[int, Field(description="Accepted, not used")] = 0
+
+
 class ChatMessage(Body):
     """One message of the conversation.
 
@@ -57,6 +67,14 @@ class ChatMessage(Body):
         Annotated[list[PastCall], Field(min_length=1, max_length=MAX_TOOLS, fail_fast=True)] | None
     ) = None
     tool_call_id: ShortName | None = None
+    images: Annotated[
+        list[PastImage],
+        Field(
+            max_length=MAX_PARTS,
+            fail_fast=True,
+            description="Images of an earlier answer; they follow its text",
+        ),
+    ] = Field(default=[])
     reasoning_content: Annotated[
         str, Field(description="Accepted, not used: earlier reasoning is not part of the prompt")
     ] = ""
@@ -72,6 +90,17 @@ class ChatMessage(Body):
             raise PydanticCustomError("role", "only an assistant message may have audio")
         return audio
 
+    @field_validator("images")
+    @classmethod
+    def _require_assistant_for_images(
+        cls, images: list[PastImage], info: ValidationInfo
+    ) -> list[PastImage]:
+        if images and info.data.get("role") != "assistant":
+            raise PydanticCustomError(
+                "role", "only an assistant message may have images; put others into its content"
+            )
+        return images
+
     @field_validator("tool_calls", "tool_call_id")
     @classmethod
     def _require_role(cls, value: Any, info: ValidationInfo) -> Any:
@@ -83,18 +112,21 @@ class ChatMessage(Body):
     @field_validator("content")
     @classmethod
     def _require_content(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
-        has_content = content or info.data.get("audio") or info.data.get("tool_calls")
-        if not has_content and info.data.get("role") != "tool":
+        given = (content, *map(info.data.get, ("audio", "tool_calls", "images")))
+        if not any(given) and info.data.get("role") != "tool":
             raise PydanticCustomError("missing", "Field required")
         return content
 
     @field_validator("content")
     @classmethod
     def _require_user_for_media(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
-        if info.data.get("role") != "user" and not all(
-            isinstance(part, TextContentPart) for part in content
-        ):
-            raise PydanticCustomError("role", "only a user message may contain media")
+        role = info.data.get("role")
+        # Some programs keep the images of an answer among its parts.
+        allowed = (TextContentPart, ImagePart) if role == "assistant" else (TextContentPart,)
+        if role != "user" and not all(isinstance(part, allowed) for part in content):
+            raise PydanticCustomError(
+                "role", "only a user message may contain media, and an answer images"
+            )
         return content
 
     @model_validator(mode="after")
@@ -155,10 +187,13 @@ class ChatBody(ChoiceFields):
     messages: Annotated[
         list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)
     ]
-    modalities: Annotated[list[Literal["text", "audio"]], Field(min_length=1, max_length=2)] = (
-        Field(default=["text"])
-    )
+    modalities: Annotated[
+        list[Literal["text", "audio", "image"]], Field(min_length=1, max_length=3)
+    ] = Field(default=["text"])
     audio: ChatAudio | None = None
+    image: Annotated[
+        ConversationImageFields | None, Field(description="How an image is drawn; an extension")
+    ] = None
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
     logprobs: bool = False
@@ -195,6 +230,21 @@ class ChatBody(ChoiceFields):
     def wants_audio(self) -> bool:
         """Return whether the answer contains audio."""
         return "audio" in self.modalities
+
+    @property
+    def wants_words(self) -> bool:
+        """Return whether the answer contains text or audio."""
+        return self.wants_text or self.wants_audio
+
+    @property
+    def wants_image(self) -> bool:
+        """Return whether the answer contains an image."""
+        return "image" in self.modalities
+
+    @property
+    def image_fields(self) -> ConversationImageFields:
+        """Return how an image is drawn."""
+        return self.image or ConversationImageFields()
 
     @property
     def thinks(self) -> bool:

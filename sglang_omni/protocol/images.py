@@ -1,4 +1,7 @@
-"""The bodies of the image routes. The routes check rules between fields."""
+"""The bodies of the image routes, and the fields of images elsewhere.
+
+The routes check rules between fields.
+"""
 
 import re
 from typing import Annotated, Any, Literal
@@ -26,6 +29,7 @@ _RATIO = re.compile(r"([0-9.]{1,9}):([0-9.]{1,9})")
 
 ImageQuality = Literal["auto", "low", "medium", "high", "standard", "hd"]
 ImageFileFormat = Literal["png", "jpeg", "webp"]
+ImageSourceChoice = Literal["latest", "first", "none"]
 
 
 def parse_size(size: str) -> tuple[int, int] | None:
@@ -97,39 +101,23 @@ ImageSource = Annotated[
 ]
 
 
-class ImageFields(Body):
-    """What the image routes have in common."""
+class DrawingFields(Body):
+    """How an image is drawn, and the form of its file."""
 
-    model: ModelName = None
-    prompt: Annotated[
-        str,
-        Field(min_length=1, max_length=MAX_PROMPT_CHARACTERS),
-        AfterValidator(_check_prompt),
-    ]
-    n: Annotated[int, Field(ge=1, le=MAX_IMAGES, description="Number of images")] = 1
     size: ImageSize = "auto"
+    aspect_ratio: AspectRatio | None = None
+    resolution: Annotated[
+        int | None,
+        Field(
+            ge=256,
+            le=2048,
+            description="Side of a square image; the model draws the nearest of its resolutions; "
+            "an extension",
+        ),
+    ] = None
     quality: Annotated[
         ImageQuality, Field(description="How many steps are done, unless steps is given")
     ] = "auto"
-    response_format: Literal["b64_json", "url"] = "b64_json"
-    output_format: ImageFileFormat = "png"
-    output_compression: Annotated[
-        int, Field(ge=0, le=100, description="Quality of a JPEG or WebP file in percent")
-    ] = 100
-    background: Annotated[
-        Literal["auto", "opaque", "transparent"],
-        Field(description="Images have no transparency, so transparent is refused"),
-    ] = "auto"
-    stream: bool = False
-    partial_images: Annotated[
-        int,
-        Field(
-            ge=0, le=MAX_PARTIAL_IMAGES, description="How often an image is shown while it is drawn"
-        ),
-    ] = 0
-    progress: Annotated[
-        bool, Field(description="With stream, an event after each step; an extension")
-    ] = False
     steps: Annotated[
         int | None, Field(ge=1, le=1000, description="Number of steps; an extension")
     ] = None
@@ -152,16 +140,49 @@ class ImageFields(Body):
         Seed | None,
         Field(description="Seed of the first image; each further one has the next; an extension"),
     ] = None
-    aspect_ratio: AspectRatio | None = None
-    resolution: Annotated[
-        int | None,
+    output_format: ImageFileFormat = "png"
+    output_compression: Annotated[
+        int, Field(ge=0, le=100, description="Quality of a JPEG or WebP file in percent")
+    ] = 100
+    background: Annotated[
+        Literal["auto", "opaque", "transparent"],
+        Field(description="Images have no transparency, so transparent is refused"),
+    ] = "auto"
+    partial_images: Annotated[
+        int,
         Field(
-            ge=256,
-            le=2048,
-            description="Side of a square image; the model draws the nearest of its resolutions; "
-            "an extension",
+            ge=0, le=MAX_PARTIAL_IMAGES, description="How often an image is shown while it is drawn"
         ),
-    ] = None
+    ] = 0
+
+
+class ConversationImageFields(DrawingFields):
+    """How an image that belongs to a conversation is drawn."""
+
+    source: Annotated[
+        ImageSourceChoice,
+        Field(
+            description="Which image of the conversation is changed: that of the latest message "
+            "with images, the first one of all, or none, so that a new one is drawn; an extension"
+        ),
+    ] = "latest"
+
+
+class ImageFields(DrawingFields):
+    """What the image routes have in common."""
+
+    model: ModelName = None
+    prompt: Annotated[
+        str,
+        Field(min_length=1, max_length=MAX_PROMPT_CHARACTERS),
+        AfterValidator(_check_prompt),
+    ]
+    n: Annotated[int, Field(ge=1, le=MAX_IMAGES, description="Number of images")] = 1
+    response_format: Literal["b64_json", "url"] = "b64_json"
+    stream: bool = False
+    progress: Annotated[
+        bool, Field(description="With stream, an event after each step; an extension")
+    ] = False
     priority: RequestPriority = "normal"
     timeout: Timeout | None = None
 

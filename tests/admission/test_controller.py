@@ -62,7 +62,7 @@ def drawing(max_images: int, queue: int = 0) -> AdmissionController:
 
 async def test_each_image_takes_a_place_of_the_image_engine() -> None:
     controller = drawing(max_images=1)
-    request = ImageRequest("1", "a mill", (1,))
+    request = ImageRequest("1", (), (1,))
     async with controller.admit_image(request), controller.admit_image(request):
         assert controller.counters()["image"]["admitted"] == 2
         with pytest.raises(Overloaded, match="image engine is at capacity"):

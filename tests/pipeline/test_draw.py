@@ -23,7 +23,7 @@ from sglang_omni.pipeline.image_request import (
     ImageStep,
     PartialImage,
 )
-from sglang_omni.pipeline.request import TextPart
+from sglang_omni.pipeline.request import Message, TextPart
 from sglang_omni.protocol.errors import ContextExceeded, EngineFailed, InvalidRequest, Overloaded
 from sglang_omni.queueing.policy import Capacity
 from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
@@ -123,7 +123,8 @@ class Drawing:
 
 
 def image_request(*seeds: int, **fields: Any) -> ImageRequest:
-    return ImageRequest("1", "a mill", seeds, **{"size": (2, 2), **fields})
+    messages = (Message("user", (TextPart("a mill"),)),)
+    return ImageRequest("1", messages, seeds, **{"size": (2, 2), **fields})
 
 
 async def test_one_prefill_serves_all_images() -> None:

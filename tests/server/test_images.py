@@ -191,6 +191,31 @@ def test_openais_client_draws_streams_and_edits(
     assert edited.usage.input_tokens_details.image_tokens > 0
 
 
+def test_an_image_of_a_chat_is_changed_and_asked_about(client: openai.OpenAI) -> None:
+    question: Any = {"role": "user", "content": "a mill by the river"}
+    image = {"size": "1024x256", "resolution": 512, "steps": 4, "seed": 3}
+    chat: dict[str, Any] = {"model": "tiny", "max_tokens": 4, "extra_body": {"image": image}}
+    both: Any = ["text", "image"]
+    image_only: Any = ["image"]
+    answer = client.chat.completions.create(messages=[question], modalities=both, **chat)
+    message: Any = answer.choices[0].message
+    drawn = to_pixels(message.images[0]["image_url"]["url"].partition(",")[2])
+    assert drawn.shape == (256, 1024, 3)
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens >= 1024
+    alone: Any = client.chat.completions.create(messages=[question], modalities=image_only, **chat)
+    again = to_pixels(alone.choices[0].message.images[0]["image_url"]["url"].partition(",")[2])
+    assert np.abs(drawn - again).max() <= 1
+    talk = [question, message, {"role": "user", "content": "in winter"}]
+    edit: Any = client.chat.completions.create(messages=talk, modalities=image_only, **chat)
+    assert edit.usage.prompt_tokens_details.image_tokens > 0
+    told = client.chat.completions.create(model="tiny", max_tokens=4, messages=talk)
+    assert told.usage is not None
+    assert told.usage.prompt_tokens_details is not None
+    assert told.usage.prompt_tokens_details.model_extra is not None
+    assert told.usage.prompt_tokens_details.model_extra["image_tokens"] > 0
+
+
 def test_health_metrics_models_and_timeline_know_the_engine(drawing: RunningServer) -> None:
     draw(drawing)
     assert drawing.engine("image")["state"] == "ready"

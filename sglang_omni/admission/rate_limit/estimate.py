@@ -25,7 +25,8 @@ PIXELS_PER_IMAGE_TOKEN = 256
 
 def total_tokens(usage: Usage) -> int:
     """Return the `usage.total_tokens` that the client sees."""
-    return usage.prompt_tokens + usage.completion_tokens + usage.audio_tokens
+    generated = usage.completion_tokens + usage.audio_tokens + usage.image_tokens
+    return usage.prompt_tokens + generated
 
 
 def estimate_chat_tokens(request: ChatRequest) -> int:
@@ -47,7 +48,7 @@ def estimate_speech_tokens(request: SpeechRequest, frame_s: float) -> int:
 
 def estimate_image_tokens(request: ImageRequest) -> int:
     """Return the tokens to reserve for images: the estimated prompts, and squares of the size."""
-    prompt_tokens = sum(map(estimate_prompt_tokens, request.to_chats(request.references).values()))
+    prompt_tokens = sum(map(estimate_prompt_tokens, request.to_chats(request.media).values()))
     return prompt_tokens + len(request.seeds) * request.resolution**2 // PIXELS_PER_IMAGE_TOKEN
 
 

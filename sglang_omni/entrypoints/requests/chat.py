@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sglang_omni.entrypoints.backend import Backend
+from sglang_omni.entrypoints.requests.chat_images import check_image_answer
 from sglang_omni.entrypoints.requests.messages import RecallTranscript, to_messages
 from sglang_omni.entrypoints.requests.metadata import RequestMetadata, require_model
 from sglang_omni.entrypoints.requests.reading import build_answer_reading
@@ -36,6 +37,7 @@ def check_body(body: ChatBody, backend: Backend) -> None:
         raise InvalidRequest("modalities: must not repeat a value", param="modalities")
     if body.audio is not None and not body.wants_audio:
         raise InvalidRequest("audio: requires 'audio' in modalities", param="audio")
+    check_image_answer(body, backend)
     check_stream_options(body)
     if body.top_logprobs is not None and not body.logprobs:
         raise InvalidRequest("top_logprobs: requires logprobs=true", param="top_logprobs")

@@ -3,9 +3,11 @@
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from sglang_omni.pipeline.request import Event
 from sglang_omni.protocol.errors import OmniError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,7 @@ class FieldNames:
                 error.param = name
             raise
 
-    async def in_errors_of(
-        self, events: AsyncGenerator[Event, None]
-    ) -> AsyncGenerator[Event, None]:
+    async def in_errors_of(self, events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         """Pass events on, with the client's names in their errors."""
         with self.in_errors():
             async with aclosing(events):

@@ -83,6 +83,10 @@ def to_message(
     ]
     if message.audio is not None and not parts:
         parts.append(pipeline.TextPart(_find_transcript(message.audio, path, recall)))
+    parts += [
+        _image(image.image_url, f"{path}.images.{index}.image_url.url")
+        for index, image in enumerate(message.images)
+    ]
     calls = [call.function for call in message.tool_calls or ()]
     return Message(role, (*parts, *(ToolCall(call.name, call.arguments) for call in calls)))
 

@@ -76,12 +76,15 @@ def build_chat_to_tokenize(
     body: TokenizeBody, messages: Sequence[ChatMessage], backend: Backend, request_id: str
 ) -> ChatRequest:
     """Return the chat whose prompt is tokenized. Raises `InvalidRequest`, naming the field."""
+    reason = "media are not counted here; the usage of an answer has their tokens"
     for index, message in enumerate(messages):
         for number, part in enumerate(message.content):
             if not isinstance(part, TextContentPart):
                 path = f"messages.{index}.content.{number}"
-                reason = "media are not counted here; the usage of an answer has their tokens"
                 raise InvalidRequest(f"{path}: {reason}", param=path)
+        if message.images:
+            path = f"messages.{index}.images"
+            raise InvalidRequest(f"{path}: {reason}", param=path)
     chat = ChatBody(
         model=body.model,
         messages=[*messages],

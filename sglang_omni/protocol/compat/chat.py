@@ -1,5 +1,6 @@
 """Rules for the body of `POST /v1/chat/completions`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sglang_omni.protocol.chat import (
@@ -24,12 +25,14 @@ from sglang_omni.protocol.compat.field_rules import (
     Refused,
     list_own_names,
 )
+from sglang_omni.protocol.compat.images import CHAT_IMAGE_RULES
 from sglang_omni.protocol.compat.messages import MESSAGE_RULES, TOOL_RULES
 from sglang_omni.protocol.compat.reasons import (
     BOTH_ENGINES,
     BOTH_PEERS,
     GATEWAYS,
     OPENAI,
+    OPENROUTER,
     SGLANG,
     SGLANG_OMNI,
     VLLM,
@@ -89,6 +92,26 @@ def convert_service_tier(value: Any, fields: Fields) -> Change:
     return Change(ignored=() if is_plain else ("service_tier",))
 
 
+def convert_image_generation(value: Any, fields: Fields) -> Change:
+    """Convert sglang-omni's fields of an image. False or no fields ask for none."""
+    return Change() if value is False or value == {} else Change(_merge_image(value, fields))
+
+
+def convert_image_config(value: Any, fields: Fields) -> Change:
+    """Convert OpenRouter's fields of an image, which concern answers with images only."""
+    modalities = fields.get("modalities")
+    if not isinstance(modalities, list) or "image" not in modalities:
+        return Change(ignored=("image_config",))
+    return Change(_merge_image(value, fields))
+
+
+def _merge_image(value: Any, fields: Fields) -> Fields:
+    given = fields.get("image")
+    if isinstance(value, Mapping) and isinstance(given, Mapping):
+        return {"image": {**value, **given}}
+    return {} if given is not None else {"image": value}
+
+
 _MAPPED = (
     Mapped("extra_body", GATEWAYS, "fields of the body", merge_object("extra_body")),
     Mapped("speaker", BOTH_PEERS, "`audio.voice`, if audio is asked for", convert_speaker),
@@ -122,6 +145,8 @@ _MAPPED = (
     Mapped("thinking", GATEWAYS, "`chat_template_kwargs.enable_thinking`", convert_thinking),
     Mapped("reasoning", GATEWAYS, "`reasoning_effort`, or `enable_thinking`", convert_reasoning),
     *CHAT_VIDEO_RULES,
+    Mapped("image_generation", SGLANG_OMNI, "`image`", convert_image_generation),
+    Mapped("image_config", OPENROUTER, "`image`, if an image is asked for", convert_image_config),
 )
 _REFUSED = (
     *REFUSED,
@@ -134,7 +159,6 @@ _REFUSED = (
     Refused("logits_processors", VLLM, "requests cannot bring code", ([],)),
     Refused("custom_logit_processor", SGLANG, "requests cannot bring code", ("",)),
     Refused("lora_path", SGLANG, "this server has no adapters", ("",)),
-    Refused("image_generation", SGLANG_OMNI, "this server makes no images", (False, {})),
     Refused("continue_final_message", VLLM, "an answer cannot continue a given one", (False,)),
 )
 
@@ -151,6 +175,7 @@ CHAT_RULES = FieldRules(
                 Mapped("format", SGLANG_OMNI, "`pcm16` for pcm", convert_audio_format),
             ),
         ),
+        "image": CHAT_IMAGE_RULES,
         "stream_options": STREAM_OPTIONS_RULES,
         "response_format": FieldRules(
             own=list_own_names(PlainFormat, SchemaFormat),

@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from sglang_omni.protocol.compat.conversions import ignore, make_error, merge_object, rename
+from sglang_omni.protocol.compat.conversions import (
+    ignore,
+    make_error,
+    merge_object,
+    rename,
+    set_default,
+)
 from sglang_omni.protocol.compat.field_rules import (
     Change,
     FieldRules,
@@ -18,8 +24,16 @@ from sglang_omni.protocol.compat.reasons import (
     NO_USERS,
     NOT_STORED,
     OPENAI,
+    OPENROUTER,
 )
-from sglang_omni.protocol.images import ImageEditBody, ImageGenerationBody
+from sglang_omni.protocol.images import (
+    ConversationImageFields,
+    ImageEditBody,
+    ImageGenerationBody,
+)
+
+# OpenRouter's names of resolutions, as sides of a square.
+_NAMED_RESOLUTIONS = {"0.5K": 512, "1K": 1024}
 
 
 def convert_width(value: Any, fields: Fields) -> Change:
@@ -43,8 +57,14 @@ def convert_image(value: Any, fields: Fields) -> Change:
     return Change({"images": value if isinstance(value, list) else [value]})
 
 
-_COMMON: tuple[Rule, ...] = (
-    Mapped("extra_body", GATEWAYS, "fields of the body", merge_object("extra_body")),
+def convert_image_size(value: Any, fields: Fields) -> Change:
+    """Convert OpenRouter's name of a resolution, such as 1K."""
+    if value not in _NAMED_RESOLUTIONS:
+        raise make_error("image_size", f"must be one of {', '.join(_NAMED_RESOLUTIONS)}")
+    return Change(set_default(fields, ("resolution",), _NAMED_RESOLUTIONS[value]))
+
+
+DRAWING_RULES: tuple[Rule, ...] = (
     Mapped("width", BOTH_PEERS, "`size`, with `height`", convert_width),
     Mapped("height", BOTH_PEERS, "`size`, with `width`", convert_height),
     *(
@@ -56,13 +76,19 @@ _COMMON: tuple[Rule, ...] = (
         for name in ("guidance_scale", "image_gen_cfg")
     ),
     Mapped("negative", GATEWAYS, "`negative_prompt`", rename("negative", "negative_prompt")),
-    *ignore(OPENAI, "the model has one style; describe another in the prompt", "style"),
+    Mapped("image_size", OPENROUTER, "`resolution`: 512 for 0.5K, 1024 for 1K", convert_image_size),
     *ignore(OPENAI, "the server does not moderate", moderation="low"),
+)
+_COMMON: tuple[Rule, ...] = (
+    Mapped("extra_body", GATEWAYS, "fields of the body", merge_object("extra_body")),
+    *DRAWING_RULES,
+    *ignore(OPENAI, "the model has one style; describe another in the prompt", "style"),
     *ignore(GATEWAYS, NO_USERS, "user"),
     *ignore(GATEWAYS, NOT_STORED, "metadata"),
 )
 
 GENERATION_RULES = FieldRules(list_own_names(ImageGenerationBody), _COMMON)
+CHAT_IMAGE_RULES = FieldRules(list_own_names(ConversationImageFields), DRAWING_RULES)
 EDIT_RULES = FieldRules(
     list_own_names(ImageEditBody),
     (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sglang_omni.protocol.chat import ChatMessage
+from sglang_omni.protocol.chat import ChatMessage, PastImage
 from sglang_omni.protocol.compat.conversions import ignore
 from sglang_omni.protocol.compat.field_rules import (
     Change,
@@ -102,7 +102,14 @@ MESSAGE_RULES = FieldRules(
             *("id", "created_at", "timestamp", "metadata"),
         ),
     ),
-    nested={"content": PART_RULES, "tool_calls": CALL_RULES},
+    nested={
+        "content": PART_RULES,
+        "tool_calls": CALL_RULES,
+        "images": FieldRules(
+            own=list_own_names(PastImage),
+            nested={"image_url": FieldRules(list_own_names(ImageUrl))},
+        ),
+    },
 )
 TOOL_RULES = FieldRules(
     own=list_own_names(ToolSpec),

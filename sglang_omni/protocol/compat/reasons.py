@@ -1,6 +1,7 @@
 """Origins of fields, and reasons that many fields without effect share."""
 
 OPENAI = "OpenAI"
+OPENROUTER = "OpenRouter"
 SGLANG_OMNI = "sglang-omni"
 VLLM_OMNI = "vllm-omni"
 BOTH_PEERS = "sglang-omni, vllm-omni"

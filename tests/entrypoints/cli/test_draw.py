@@ -23,6 +23,7 @@ from sglang_omni.protocol.errors import EngineFailed
 from tests.entrypoints.http.fake import DrawingBackend, Served, serving
 from tests.entrypoints.http.middleware.test_auth import KEY, keys
 from tests.testing.family import CAPABILITIES
+from tests.testing.image_requests import list_texts
 
 Draw = Callable[..., tuple[int, str, str]]
 
@@ -71,7 +72,7 @@ def test_an_image_is_written_and_its_seed_told(server: Served, draw: Draw, tmp_p
     assert "1/1" in error
     assert colour(path) == 7
     request = asked(server)
-    assert (request.prompt, request.seeds, request.references) == ("a mill", (7,), ())
+    assert (list_texts(request), request.seeds, request.media) == (["a mill"], (7,), ())
     assert (request.steps, request.size) == (30, None)
 
 
@@ -111,10 +112,8 @@ def test_an_image_is_edited(server: Served, draw: Draw, tmp_path: Path) -> None:
     edits = [word for path in sources for word in ("--edit", path)]
     assert draw("make it blue", "-o", tmp_path / "blue.png", *edits, "--steps", 3)[0] == 0
     request = asked(server)
-    assert [part.sources for part in request.references] == [
-        (path.read_bytes(),) for path in sources
-    ]
-    assert (request.prompt, request.steps) == ("make it blue", 3)
+    assert [part.sources for part in request.media] == [(path.read_bytes(),) for path in sources]
+    assert (list_texts(request), request.steps) == (["make it blue"], 3)
 
 
 def test_each_step_is_shown_on_standard_error(server: Served, draw: Draw, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import torch
 from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.entrypoints.cli.quantize import quantize
 from sglang_omni.models.base import WeightForm
+from sglang_omni.models.ming.quantized_folders import convert_to_int4
 from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.ming.thinker.fp8 import dequantize_weight
 from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantized

@@ -138,9 +138,9 @@ async def paint(request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
         for number in range(request.previews):
             yield PartialImage(index, number, np.zeros((2, 4, 3), np.uint8))
         yield ImageStep(index, 1, 1)
-        usage = ImageUsage(7, 6 * len(request.references), 8)
+        usage = ImageUsage(7, 6 * len(request.media), 8)
         yield CompletedImage(index, np.full((2, 4, 3), seed % 256, np.uint8), seed, usage)
-    yield ImagesFinished(ImageUsage(7, 6 * len(request.references), 8 * len(request.seeds)))
+    yield ImagesFinished(ImageUsage(7, 6 * len(request.media), 8 * len(request.seeds)))
 
 
 class FakeCloner:

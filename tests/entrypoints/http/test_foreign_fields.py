@@ -154,7 +154,7 @@ def test_an_item_of_a_batch_is_told_the_nearest_field(http: httpx.Client) -> Non
     [
         ("chat/completions", {"guided_regex": "a+"}, "guided_regex"),
         ("chat/completions", {"functions": [{"name": "f"}]}, "functions"),
-        ("chat/completions", {"image_generation": {"size": "1024x1024"}}, "image_generation"),
+        ("chat/completions", {"image_generation": {"size": "1024x1024"}}, "image"),
         ("chat/completions", {"structured_outputs": {"choice": ["a"]}}, "structured_outputs"),
         ("chat/completions", {"guided_json": '{"a": "\\ud800"}'}, "guided_json"),
         ("chat/completions", {"thinking": {"type": "deep"}}, "thinking"),

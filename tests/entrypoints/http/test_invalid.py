@@ -71,7 +71,7 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
     ({"modalities": []}, "modalities"),
     ({"modalities": "text"}, "modalities"),
-    ({"modalities": ["text", "image"]}, "modalities.1"),
+    ({"modalities": ["text", "video"]}, "modalities.1"),
     ({"modalities": ["text", "text"]}, "modalities"),
     ({"audio": {"voice": "river", "format": "wav"}}, "audio"),
     ({**SPOKEN, "audio": {"format": "midi"}}, "audio.format"),

@@ -237,12 +237,18 @@ def test_a_wrong_part_is_refused_by_the_field(
     assert reply.json()["error"]["param"] == param
 
 
-def test_only_users_show_media(http: httpx.Client) -> None:
-    messages = [
-        {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": [IMAGE]},
-        {"role": "user", "content": "and?"},
-    ]
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "system", "content": [IMAGE]},
+        {
+            "role": "assistant",
+            "content": [{"type": "audio_url", "audio_url": {"url": "http://a/b"}}],
+        },
+    ],
+)
+def test_only_users_show_media(http: httpx.Client, message: dict[str, Any]) -> None:
+    messages = [{"role": "user", "content": "hi"}, message, {"role": "user", "content": "and?"}]
     reply = http.post(
         "/v1/chat/completions", json={"model": FakeBackend.model, "messages": messages}
     )

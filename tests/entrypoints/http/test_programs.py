@@ -27,7 +27,9 @@ def english() -> Iterator[httpx.Client]:
         serving(backend=EnglishBackend()) as served,
         httpx.Client(base_url=served.url, timeout=10) as client,
     ):
-        served.backend.capabilities = replace(EVERYTHING, speech_languages=("en",))
+        served.backend.capabilities = replace(
+            EVERYTHING, speech_languages=("en",), image_output=False
+        )
         yield client
 
 

@@ -23,6 +23,7 @@ from sglang_omni.protocol.errors import EngineFailed, Overloaded
 from tests.entrypoints.http.fake import FakeBackend, Served
 from tests.media.files import encoded, picture
 from tests.testing.browser import Browser, barriers, picture_of
+from tests.testing.image_requests import list_texts
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 WIDTHS = "[document.documentElement.scrollWidth, innerWidth]"
@@ -100,7 +101,7 @@ def test_images_are_drawn_measured_and_downloaded(
     assert np.asarray(Image.open(tmp_path / "image.png")).tolist() == [[[40, 40, 40]] * 4] * 2
     request = backend.requests[-1]
     assert isinstance(request, ImageRequest)
-    assert (request.prompt, request.negative_prompt) == ("a mill by the river", "snow")
+    assert (list_texts(request), request.negative_prompt) == (["a mill by the river"], "snow")
     assert (request.size, request.steps, request.seeds) == ((1024, 1536), 9, (40, 41))
     assert request.previews == 3
     expect(page.locator("#last-figures")).to_have_text(re.compile(r"^Image\d\.\d{3} s$"))
@@ -155,14 +156,14 @@ def test_a_picture_is_edited_until_it_is_removed(
     draw(page, "make it blue")
     expect(images(page)).to_have_count(1)
     request = backend.requests[-1]
-    assert [part.sources for part in request.references] == [(path.read_bytes(),)]
-    assert (request.prompt, request.seeds) == ("make it blue", (7,))
+    assert [part.sources for part in request.media] == [(path.read_bytes(),)]
+    assert (list_texts(request), request.seeds) == (["make it blue"], (7,))
     page.get_by_role("button", name="Remove the picture").click()
     expect(page.get_by_role("button", name="Remove the picture")).to_be_hidden()
     expect(page.get_by_label("Picture to edit", exact=True)).to_be_focused()
     draw(page)
     expect(images(page)).to_have_count(2)
-    assert backend.requests[-1].references == ()
+    assert backend.requests[-1].media == ()
 
 
 def test_errors_are_shown_beside_the_prompt(

@@ -10,18 +10,19 @@ from sglang_omni.entrypoints.http.responses.chat_completion import (
     Choices,
     Json,
     build_chat_notice,
+    build_image,
     build_invalid_calls,
     build_notices,
     build_usage,
     compute_expiry,
     sum_usage,
 )
+from sglang_omni.entrypoints.http.responses.image_files import FileEvent, ImageFile, PreviewFile
 from sglang_omni.entrypoints.http.responses.json_template import JsonTemplate
 from sglang_omni.entrypoints.http.responses.numbered_events import number_events
-from sglang_omni.entrypoints.http.responses.sse import Data
+from sglang_omni.entrypoints.http.responses.sse import Data, encode_json
 from sglang_omni.pipeline.request import (
     AudioDelta,
-    Event,
     Finished,
     ReasoningDelta,
     TextDelta,
@@ -30,6 +31,7 @@ from sglang_omni.pipeline.request import (
     UnspokenText,
     Usage,
 )
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.tools import ToolCall, ToolCallDelta, ToolCallStart, build_tool_call
 
 
@@ -67,7 +69,7 @@ class ChunkWriter:
         self._text_template = JsonTemplate(lambda text: self._build_chunk({"content": text}))
         self._audio_template = JsonTemplate(lambda data: self._build_audio_chunk(data=data))
 
-    async def write(self, event: Event) -> list[Data]:
+    async def write(self, event: FileEvent) -> list[Data]:
         """Return the chunks of `event`, possibly none."""
         opening = [] if self._is_opened else self._build_opening()
         self._is_opened = True
@@ -89,6 +91,10 @@ class ChunkWriter:
                 return [*opening, {**self._build_chunk({}), **notices}]
             case AudioDelta(pcm) if self._encoder:
                 return [*opening, *self._build_audio_data(await self._encoder.encode(pcm))]
+            case PreviewFile():
+                return [*opening, await self._build_image_chunk("partial_images", event)]
+            case ImageFile():
+                return [*opening, await self._build_image_chunk("images", event)]
             case Finished():
                 return [*opening, *await self._build_closing(event)]
         return opening
@@ -140,6 +146,10 @@ class ChunkWriter:
             expiry = self._build_audio_chunk(expires_at=compute_expiry())
             closing = [*last_audio, expiry, *closing]
         return closing
+
+    async def _build_image_chunk(self, name: str, image: ImageFile | PreviewFile) -> bytes:
+        chunk = self._build_chunk({name: [build_image(image)]})
+        return await run_off_loop(len(image.base64), encode_json, chunk)
 
     def _build_audio_data(self, data: bytes) -> list[Data]:
         return [self._audio_template.fill_plain(base64.b64encode(data))] if data else []

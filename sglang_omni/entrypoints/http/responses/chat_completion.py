@@ -2,20 +2,26 @@
 
 import base64
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sglang_omni.entrypoints.http.audio_output import AudioOutputChoice
 from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S
+from sglang_omni.entrypoints.http.responses.image_files import (
+    FileEvent,
+    FileEvents,
+    ImageFile,
+    PreviewFile,
+)
+from sglang_omni.entrypoints.http.responses.sse import encode_json
 from sglang_omni.entrypoints.http.responses.token_logprobs import build_logprobs
 from sglang_omni.entrypoints.notices import build_notice
 from sglang_omni.entrypoints.requests.token_text import TokenText
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.request import (
     AudioDelta,
-    Event,
     Finished,
     ReasoningDelta,
     TextDelta,
@@ -24,10 +30,11 @@ from sglang_omni.pipeline.request import (
     UnspokenText,
     Usage,
 )
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.tools import build_tool_call
 
 Json = dict[str, Any]
-Choices = Sequence[AsyncGenerator[Event, None]]
+Choices = Sequence[FileEvents]
 
 
 def _noop(audio_id: str, transcript: str) -> None:
@@ -92,12 +99,13 @@ def sum_usage(usages: Sequence[Usage]) -> Usage:
         completion_tokens=sum(usage.completion_tokens for usage in usages),
         audio_tokens=sum(usage.audio_tokens for usage in usages),
         reasoning_tokens=sum(usage.reasoning_tokens for usage in usages),
+        image_tokens=sum(usage.image_tokens for usage in usages),
     )
 
 
 def build_usage(usage: Usage) -> Json:
-    """Return OpenAI's usage object. `completion_tokens` is the sum of text and audio tokens."""
-    completion_tokens = usage.completion_tokens + usage.audio_tokens
+    """Return OpenAI's usage object. `completion_tokens` are those of text, audio and images."""
+    completion_tokens = usage.completion_tokens + usage.audio_tokens + usage.image_tokens
     audio_tokens, image_tokens = usage.prompt_audio_tokens, usage.prompt_image_tokens
     return {
         "prompt_tokens": usage.prompt_tokens,
@@ -113,6 +121,7 @@ def build_usage(usage: Usage) -> Json:
             "text_tokens": usage.completion_tokens,
             "audio_tokens": usage.audio_tokens,
             "reasoning_tokens": usage.reasoning_tokens,
+            **({"image_tokens": usage.image_tokens} if usage.image_tokens else {}),
         },
     }
 
@@ -168,9 +177,9 @@ class _Result:
     notices: list[Json]
 
 
-async def _build_choice(events: AsyncGenerator[Event, None], answer: Answer, index: int) -> _Result:
+async def _build_choice(events: FileEvents, answer: Answer, index: int) -> _Result:
     encoder = answer.audio.make_encoder(streaming=False) if answer.audio else None
-    received: list[Event] = []
+    received: list[FileEvent] = []
     async with aclosing(events):
         async for event in events:
             if isinstance(event, AudioDelta) and encoder:
@@ -192,7 +201,7 @@ async def _build_choice(events: AsyncGenerator[Event, None], answer: Answer, ind
     return _Result({**choice, "finish_reason": reason}, finished.usage, notices)
 
 
-def _build_message(received: list[Event], answer: Answer) -> Json:
+def _build_message(received: list[FileEvent], answer: Answer) -> Json:
     text = _join_text(received, TextDelta) if answer.shows_text else None
     calls = [build_tool_call(event.call) for event in received if isinstance(event, ToolCalled)]
     # If the model called a function, even with an invalid call, an empty text is null.
@@ -202,11 +211,38 @@ def _build_message(received: list[Event], answer: Answer) -> Json:
         message["tool_calls"] = calls
     if reasoning := _join_text(received, ReasoningDelta):
         message["reasoning_content"] = reasoning
+    if images := [event for event in received if isinstance(event, ImageFile)]:
+        message["images"] = [build_image(image) for image in images]
     return message
 
 
+def build_image(image: ImageFile | PreviewFile) -> Json:
+    """Return an image in the form that gateways have for it.
+
+    Clients that put a stream together need the index. It is 0 for the image of an answer, and
+    counts the previews, so that none is taken for a part of another one.
+    """
+    if isinstance(image, PreviewFile):
+        index, seed = image.number, {}
+    else:
+        index, seed = 0, {"seed": image.seed}
+    source = {"type": "image_url", "index": index, "image_url": {"url": image.url}}
+    return {**source, "size": image.description["size"], **seed}
+
+
+async def encode_completion(completion: Json) -> bytes:
+    """Return a completion as JSON. One with images would hold up the event loop."""
+    images = (
+        image["image_url"]["url"]
+        for choice in completion["choices"]
+        for image in choice["message"].get("images", ())
+    )
+    return await run_off_loop(sum(map(len, images)), encode_json, completion)
+
+
 def _join_text(
-    events: list[Event], event_type: type[TextDelta] | type[TranscriptDelta] | type[ReasoningDelta]
+    events: list[FileEvent],
+    event_type: type[TextDelta] | type[TranscriptDelta] | type[ReasoningDelta],
 ) -> str:
     return "".join(event.text for event in events if isinstance(event, event_type))
 

@@ -1,6 +1,5 @@
 """Answers of the image routes: a JSON object with all images, or events while they are drawn."""
 
-import base64
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -9,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sglang_omni.entrypoints.http.responses.image_files import ImageEncoder, encode_base64
 from sglang_omni.entrypoints.http.responses.sse import NamedEvent, encode_json
-from sglang_omni.entrypoints.requests.images import name_quality
-from sglang_omni.media.image_file import encode_image
-from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.image_request import (
     CompletedImage,
     ImageEvent,
@@ -24,7 +21,6 @@ from sglang_omni.pipeline.image_request import (
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.errors import EngineFailed
 from sglang_omni.protocol.images import ImageFields, ImageFileFormat
-from sglang_omni.version import package_version
 
 Json = dict[str, Any]
 ImageEvents = AsyncGenerator[ImageEvent, None]
@@ -39,42 +35,19 @@ class ImageAnswer:
     body: ImageFields
     store_file: StoreFile
 
-    async def encode(self, pixels: np.ndarray) -> bytes:
-        """Return the file of an image, in the format of the request."""
-        with stage("encode"):
-            return await run_off_loop(
-                pixels.nbytes,
-                encode_image,
-                pixels,
-                self.body.output_format,
-                self.body.output_compression,
-                f"sglang-omni {package_version()}",
-            )
-
-    def describe(self, pixels: np.ndarray) -> Json:
-        """Return what is said of an image in every form."""
-        height, width = pixels.shape[:2]
-        return {
-            "size": f"{width}x{height}",
-            "quality": name_quality(self.body.quality),
-            "background": "opaque",
-            "output_format": self.body.output_format,
-        }
+    @property
+    def encoder(self) -> ImageEncoder:
+        """Return what makes the files."""
+        return ImageEncoder(self.body)
 
     async def build_item(self, image: CompletedImage) -> Json:
         """Return an image as an entry of `data`."""
-        data = await self.encode(image.pixels)
+        data = await self.encoder.encode(image.pixels)
         if self.body.response_format == "url":
             content = {"url": self.store_file(data, self.body.output_format)}
         else:
             content = {"b64_json": await encode_base64(data)}
         return {**content, "seed": image.seed}
-
-
-async def encode_base64(data: bytes) -> str:
-    """Return a file as base64 text."""
-    encoded: bytes = await run_off_loop(len(data), base64.b64encode, data)
-    return encoded.decode("ascii")
 
 
 def build_usage(usage: ImageUsage) -> Json:
@@ -104,7 +77,7 @@ async def collect_images(events: ImageEvents, answer: ImageAnswer) -> bytes:
         async for event in events:
             if isinstance(event, CompletedImage):
                 items[event.index] = await answer.build_item(event)
-                about = answer.describe(event.pixels)
+                about = answer.encoder.describe(event.pixels)
             elif isinstance(event, ImagesFinished):
                 usage = event.usage
     if usage is None:
@@ -159,9 +132,9 @@ async def _build_event(
 ) -> NamedEvent:
     data: Json = {
         "type": name,
-        "b64_json": await encode_base64(await answer.encode(pixels)),
+        "b64_json": await encode_base64(await answer.encoder.encode(pixels)),
         "created_at": int(time.time()),
-        **answer.describe(pixels),
+        **answer.encoder.describe(pixels),
         "image_index": index,
         **extra,
     }

@@ -2,20 +2,24 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import TypeVar
 
 from sglang_omni.pipeline.async_streams import merge
-from sglang_omni.pipeline.request import Event
 
-NumberedEvents = AsyncGenerator[tuple[int, Event], None]
+T = TypeVar("T")
 
 
-def number_events(choices: Sequence[AsyncGenerator[Event, None]]) -> NumberedEvents:
+def number_events(
+    choices: Sequence[AsyncGenerator[T, None]],
+) -> AsyncGenerator[tuple[int, T], None]:
     """Return the events of all choices as they arrive, each with the index of its choice."""
     sources = [_number(index, events) for index, events in enumerate(choices)]
     return sources[0] if len(sources) == 1 else merge(*sources)
 
 
-async def _number(index: int, events: AsyncGenerator[Event, None]) -> NumberedEvents:
+async def _number(
+    index: int, events: AsyncGenerator[T, None]
+) -> AsyncGenerator[tuple[int, T], None]:
     async with aclosing(events):
         async for event in events:
             yield index, event

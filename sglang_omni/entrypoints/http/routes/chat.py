@@ -1,27 +1,39 @@
 """The route `POST /v1/chat/completions`."""
 
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import AudioOutputChoice, choose_output
 from sglang_omni.entrypoints.http.audio_transcript_cache import AudioTranscriptCache
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import EVENT_STREAM, document_examples, document_success
-from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, get_large_body_size
+from sglang_omni.entrypoints.http.request_body.json_route import (
+    JSON_TYPE,
+    JSONRoute,
+    get_large_body_size,
+)
 from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse
 from sglang_omni.entrypoints.http.responses.chat_chunks import stream_chunks
-from sglang_omni.entrypoints.http.responses.chat_completion import Answer, build_completion
+from sglang_omni.entrypoints.http.responses.chat_completion import (
+    Answer,
+    build_completion,
+    encode_completion,
+)
+from sglang_omni.entrypoints.http.responses.image_files import FileEvents, ImageEncoder
 from sglang_omni.entrypoints.requests.chat import build_chat_request
+from sglang_omni.entrypoints.requests.chat_images import CHAT_IMAGE_NAMES, build_chat_images
 from sglang_omni.entrypoints.requests.choices import expand_choices
 from sglang_omni.entrypoints.requests.metadata import require_model
 from sglang_omni.entrypoints.requests.sampling import is_text_fixed
 from sglang_omni.pipeline.completeness import require_finished
+from sglang_omni.pipeline.image_answer import AnswerEvents, answer_with_image, append_image
+from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest
 from sglang_omni.pipeline.request import ChatRequest
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.chat import ChatAudio, ChatBody
@@ -40,12 +52,39 @@ def choose_audio_output(body: ChatBody, backend: Backend) -> AudioOutputChoice |
 def get_seed_scope(body: ChatBody, backend: Backend) -> tuple[str, ...] | None:
     """Return what the given seed fixes, or None without a seed.
 
-    It always fixes audio. It fixes text if the thinker is deterministic or decoding is greedy.
+    It always fixes audio and images. It fixes text if the thinker is deterministic or decoding is
+    greedy.
     """
     if body.seed is None:
         return None
-    is_fixed = is_text_fixed(body, backend)
-    return (*(["text"] if is_fixed else []), *(["audio"] if body.wants_audio else []))
+    is_fixed = {
+        "text": body.wants_words and is_text_fixed(body, backend),
+        "audio": body.wants_audio,
+        "image": body.wants_image and body.image_fields.seed is None,
+    }
+    return tuple(name for name, is_so in is_fixed.items() if is_so)
+
+
+def start_choices(body: ChatBody, chat: ChatRequest, backend: Backend) -> list[FileEvents]:
+    """Return the events of each choice, with files in place of images.
+
+    Raises `InvalidRequest` for a field about images.
+    """
+    chats = expand_choices(chat, body.n)
+    if not body.wants_image:
+        return [require_finished(backend.respond(choice)) for choice in chats]
+    encoder = ImageEncoder(body.image_fields)
+
+    def draw(request: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+        return CHAT_IMAGE_NAMES.in_errors_of(backend.draw(request))
+
+    def answer(choice: ChatRequest, image: ImageRequest) -> AnswerEvents:
+        if not body.wants_words:
+            return answer_with_image(image, draw)
+        return append_image(require_finished(backend.respond(choice)), image, draw)
+
+    images = build_chat_images(body, chats, backend)
+    return [encoder.encode_events(answer(*choice)) for choice in zip(chats, images, strict=True)]
 
 
 def build_answer(
@@ -70,6 +109,7 @@ def _build_examples(model: str) -> dict[str, Any]:
     return {
         "text": text,
         "text_and_speech": {**text, "modalities": ["text", "audio"], "audio": {"format": "wav"}},
+        "text_and_image": {**text, "modalities": ["text", "image"], "image": {"size": "512x512"}},
         "streamed": {**text, "stream": True},
     }
 
@@ -95,10 +135,12 @@ def create_router(backend: Backend) -> APIRouter:
         openapi_extra=document_examples(**_build_examples(backend.model)),
     )
     async def create_chat_completion(body: ChatBody, request: Request) -> Response:
-        """Answer a conversation with text, speech or both, or with a function call.
+        """Answer a conversation with text, speech and an image, or with a function call.
 
-        Streamed answers are server-sent events. `seed_applies_to` in the answer says what a given
-        `seed` fixes: the noise of the speech (`audio`) and, if the server can, the sampled `text`.
+        `modalities` chooses among `text`, `audio` and `image`. The image comes last, in `images` of
+        the message. Streamed answers are server-sent events. `seed_applies_to` in the answer says
+        what a given `seed` fixes: the noise of the speech (`audio`), that of the `image`, and, if
+        the server can, the sampled `text`.
         """
         metadata = build_request_metadata(request, body)
         recall = partial(transcripts.recall, metadata.tenant)
@@ -107,14 +149,14 @@ def create_router(backend: Backend) -> APIRouter:
         size = get_large_body_size(request)
         chat = await run_off_loop(size, build_chat_request, body, backend, metadata, owner, recall)
         answer = build_answer(body, backend, chat, transcripts)
-        requests = expand_choices(chat, body.n)
-        choices = [require_finished(backend.respond(choice)) for choice in requests]
+        choices = start_choices(body, chat, backend)
         headers = answer.audio.headers if answer.audio else {}
         if body.stream:
             return sse.SSEResponse(stream_chunks(choices, answer), headers, sse.DONE)
 
         async def make_response() -> Response:
-            return JSONResponse(await build_completion(choices, answer), headers=headers)
+            content = await encode_completion(await build_completion(choices, answer))
+            return Response(content, media_type=JSON_TYPE, headers=headers)
 
         return CancellableResponse(make_response)
 

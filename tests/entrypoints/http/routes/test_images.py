@@ -17,6 +17,7 @@ from PIL import Image
 from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.media.image_file import GENERATED_SOURCE
 from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest, ImageStep
+from sglang_omni.pipeline.request import TextPart
 from sglang_omni.protocol.errors import EngineFailed, Overloaded
 from tests.entrypoints.http.fake import DrawingBackend, FakeBackend, Served, serving
 from tests.entrypoints.http.middleware.test_auth import KEY, LOCKED, bearer
@@ -113,7 +114,7 @@ def test_defaults_are_the_servers(http: httpx.Client, backend: FakeBackend) -> N
     request = asked(backend)
     assert (request.steps, request.cfg, request.resolution) == (30, 2.0, 1024)
     assert (request.size, request.aspect, request.previews) == (None, None, 0)
-    assert request.references == ()
+    assert request.media == ()
 
 
 @pytest.mark.parametrize(
@@ -365,9 +366,10 @@ def test_an_edit_takes_files(http: httpx.Client, backend: FakeBackend) -> None:
     reply = http.post(EDITS, data=form, files=files)
     assert reply.status_code == 200, reply.text
     request = asked(backend)
-    assert [part.sources for part in request.references] == [(PNG,), (b"2",)]
-    assert {part.field for part in request.references} == {"image"}
-    assert (request.prompt, request.seeds, request.cfg) == ("make it blue", (3, 4), 1.5)
+    assert [part.sources for part in request.media] == [(PNG,), (b"2",)]
+    assert {part.field for part in request.media} == {"image"}
+    assert request.messages[0].content[-1] == TextPart("make it blue")
+    assert (request.source, request.seeds, request.cfg) == (0, (3, 4), 1.5)
     assert reply.json()["usage"]["input_tokens_details"]["image_tokens"] == 12
 
 
@@ -386,7 +388,7 @@ def test_an_edit_takes_urls_in_json(
 ) -> None:
     reply = http.post(EDITS, json={"prompt": "make it blue", "size": "1024x512", **images})
     assert reply.status_code == 200, reply.text
-    (part,) = asked(backend).references
+    (part,) = asked(backend).media
     assert (part.sources, part.field) == (("data:image/png;base64,AA==",), "images.0")
     # An edit keeps the ratio of its image, unless another is given.
     assert asked(backend).aspect == 2.0
@@ -396,7 +398,7 @@ def test_a_large_body_is_read_too(http: httpx.Client, backend: FakeBackend) -> N
     source = "data:image/png;base64," + "A" * 200_000
     reply = http.post(EDITS, json={"prompt": "make it blue", "images": [source]})
     assert reply.status_code == 200, reply.text
-    assert asked(backend).references[0].sources == (source,)
+    assert asked(backend).media[0].sources == (source,)
     assert refusal(http, EDITS, images=[source], colour="red")["param"] == "colour"
 
 
@@ -434,7 +436,7 @@ def test_openais_client_draws_and_edits(client: openai.OpenAI, backend: FakeBack
     )
     assert edited.data is not None
     assert edited.data[0].b64_json
-    assert len(asked(backend).references) == 2
+    assert len(asked(backend).media) == 2
 
 
 def test_openais_client_reads_the_stream(client: openai.OpenAI) -> None:
