@@ -251,7 +251,7 @@ def test_an_answer_that_calls_a_function_has_no_image(
         ({"image": {"steps": 0}}, "image.steps"),
         ({"image": {"sise": "1x1"}}, "image.sise"),
         ({"image": {"size": "512x512", "aspect_ratio": 1}}, "image.aspect_ratio"),
-        ({"image": {"negative_prompt": "rain"}}, "image.negative_prompt"),
+        ({"image": {"negative_prompt": "rain", "cfg": 1}}, "image.negative_prompt"),
         ({"image_config": {"image_size": "8K"}}, "image.image_size"),
         ({"modalities": ["image"], "tools": [TOOL]}, "tools"),
         ({"modalities": ["image"], "logprobs": True}, "logprobs"),

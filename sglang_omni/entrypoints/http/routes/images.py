@@ -189,7 +189,7 @@ def _create_refusing_router(backend: Backend) -> APIRouter:
     router = APIRouter()
 
     @router.api_route(f"{IMAGES_PREFIX}{{name:path}}", methods=["GET", "POST", "DELETE"])
-    async def refuse() -> Response:
+    async def answer_without_images() -> Response:
         """Say that the server draws no images."""
         backend.require_images()
         raise HTTPException(404, "Not Found")
