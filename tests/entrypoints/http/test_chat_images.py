@@ -323,3 +323,15 @@ def test_a_text_that_takes_long_leaves_less_time_for_the_image(
     (request,) = drawn(backend)
     assert request.timeout_s is not None
     assert 4 < request.timeout_s < 4.9
+
+
+@pytest.mark.parametrize(
+    ("served", "draws_images"), [("running_server", False), ("running_drawing_server", True)]
+)
+def test_the_example_with_an_image_is_where_images_are_drawn(
+    request: pytest.FixtureRequest, served: str, draws_images: bool
+) -> None:
+    url = request.getfixturevalue(served).url
+    route = httpx.get(f"{url}/openapi.json").json()["paths"]["/v1/chat/completions"]["post"]
+    examples = route["requestBody"]["content"]["application/json"]["examples"]
+    assert ("text_and_image" in examples) == draws_images

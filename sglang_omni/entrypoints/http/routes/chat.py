@@ -103,13 +103,14 @@ def build_answer(
     )
 
 
-def _build_examples(model: str) -> dict[str, Any]:
+def _build_examples(model: str, *, draws_images: bool) -> dict[str, Any]:
     question = {"role": "user", "content": "What is 17 + 25?"}
     text = {"model": model, "messages": [question], "max_tokens": 64}
+    image = {**text, "modalities": ["text", "image"], "image": {"size": "512x512"}}
     return {
         "text": text,
         "text_and_speech": {**text, "modalities": ["text", "audio"], "audio": {"format": "wav"}},
-        "text_and_image": {**text, "modalities": ["text", "image"], "image": {"size": "512x512"}},
+        **({"text_and_image": image} if draws_images else {}),
         "streamed": {**text, "stream": True},
     }
 
@@ -124,6 +125,7 @@ def create_router(backend: Backend) -> APIRouter:
     """Return the chat route of `backend`."""
     router = APIRouter(tags=["chat"], route_class=ChatRoute)
     transcripts = AudioTranscriptCache()
+    examples = _build_examples(backend.model, draws_images=backend.capabilities.image_output)
 
     @router.post(
         "/v1/chat/completions",
@@ -132,7 +134,7 @@ def create_router(backend: Backend) -> APIRouter:
             "The answer, whole or in chunks", "application/json", EVENT_STREAM
         )
         | RESPONSES,
-        openapi_extra=document_examples(**_build_examples(backend.model)),
+        openapi_extra=document_examples(**examples),
     )
     async def create_chat_completion(body: ChatBody, request: Request) -> Response:
         """Answer a conversation with text, speech and an image, or with a function call.
