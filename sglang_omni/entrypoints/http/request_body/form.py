@@ -126,7 +126,9 @@ def _add_text(texts: dict[str, Any], name: str, text: str, rules: FieldRules) ->
     list_name = name.removesuffix(LIST_SUFFIX)
     parent, _, rest = name.partition("[")
     if list_name in rules.lists:
-        texts.setdefault(list_name, []).append(text)
+        entries = texts.setdefault(list_name, [])
+        if text:  # An empty list is sent as one entry without text, by /docs for instance.
+            entries.append(text)
     elif parent in rules.objects and rest.endswith("]"):
         fields = texts.setdefault(parent, {})
         if not isinstance(fields, dict):

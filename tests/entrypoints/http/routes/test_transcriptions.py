@@ -242,6 +242,13 @@ def test_granularities_without_times_have_no_effect(http: httpx.Client) -> None:
     assert reply.headers["X-Ignored-Fields"] == "timestamp_granularities"
 
 
+def test_a_list_without_text_is_empty(http: httpx.Client) -> None:
+    fields = {"timestamp_granularities": "", "include[]": "", "languages": ""}
+    reply = http.post("/v1/audio/transcriptions", data=fields, files={"file": FILE})
+    assert reply.status_code == 200, reply.text
+    assert "X-Ignored-Fields" not in reply.headers
+
+
 @pytest.mark.parametrize("stream", ["false", "true"])
 def test_a_timeout_is_for_all_pieces_together(
     http: httpx.Client, backend: FakeBackend, stream: str
