@@ -1,4 +1,4 @@
-"""Command lines of the training runs of the talker and the VAE."""
+"""Command lines of training runs."""
 
 import argparse
 import math
@@ -9,13 +9,16 @@ from typing import Any
 import torch
 
 
-def run_parser(description: str | None, settings: Any, peak: float) -> argparse.ArgumentParser:
+def run_parser(
+    description: str | None, settings: Any, peak: float, data: str = "corpus"
+) -> argparse.ArgumentParser:
     """Return a parser with the options of every run.
 
-    Each plain field of a settings dataclass is an option, too.
+    Each plain field of a settings dataclass is an option, too. `data` is the name of the option
+    with the folder that the run reads.
     """
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument(f"--{data}", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=360)
     parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")

@@ -1,4 +1,4 @@
-"""List the safetensors files of a checkpoint folder. No torch."""
+"""Names in a checkpoint folder, and the list of its safetensors files. No torch."""
 
 from pathlib import Path
 
@@ -8,6 +8,8 @@ from sglang_omni.protocol.errors import CheckpointError
 INDEX_FILE = "model.safetensors.index.json"
 WEIGHTS_FILE = "model.safetensors"
 DIFFUSERS_WEIGHTS_FILE = "diffusion_pytorch_model.safetensors"
+QUANTIZATION_KEY = "quantization_config"
+"""What `config.json` says of a quantized form is under this key."""
 
 
 def list_shard_files(folder: Path, weights_file: str = WEIGHTS_FILE) -> list[Path]:

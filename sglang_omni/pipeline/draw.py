@@ -3,8 +3,8 @@
     preprocess -> image encoder -> thinker (states at query tokens) -> image (denoising, VAE)
 
 One prefill of the thinker serves all images of a request, or two if there is a negative prompt.
-Cancelling or closing a generator here
-closes the engine streams below it, and so aborts the work inside the engines.
+Cancelling or closing a generator here closes the engine streams below it, and so aborts the work
+inside the engines.
 """
 
 import secrets

@@ -27,7 +27,8 @@ class ImageRequest:
         messages: What to draw: a conversation of text and images, which the model sees.
         seeds: The seed of each image's noise.
         source: Index in `media` of the image to change; None draws a new one.
-        size: Requested height and width; None leaves it to `aspect` or to the first reference.
+        size: Requested height and width; None leaves it to `aspect` or to the
+            image to change.
         aspect: Requested ratio of width to height.
         resolution: Side of a square image in pixels; the model draws the nearest it can.
         steps: Number of steps.

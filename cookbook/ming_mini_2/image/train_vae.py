@@ -8,9 +8,8 @@ Beside the averaged weights it writes `latents.json`, the scale of the latents.
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,20 +20,15 @@ from torch import Tensor
 
 from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.optimizer import Optimizer
-from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
-from cookbook.ming_mini.weights import (
-    PIECE_BYTES,
-    Average,
-    load_pieces,
-    load_state,
-    save_pieces,
-    save_state,
-)
+from cookbook.ming_mini.options import run_parser, settings_from_args
+from cookbook.ming_mini.schedule import Rate, RunClock
+from cookbook.ming_mini.weights import PIECE_BYTES, Average, load_pieces
 from cookbook.ming_mini_2.image.configs import SIZES, ImageSizes, LatentScale
 from cookbook.ming_mini_2.image.drawing import PictureArrays, PictureDrawer
 from cookbook.ming_mini_2.image.examples import Kind, join_pictures, read_examples
 from cookbook.ming_mini_2.image.scenes import SIZE_SHARES, Size
 from cookbook.ming_mini_2.image.scenes import SIZES as PICTURE_SIZES
+from cookbook.ming_mini_2.image.training_run import ResumableTrainer, run_trainer
 from cookbook.ming_mini_2.image.vae import (
     count_nats,
     encode_posterior,
@@ -47,7 +41,6 @@ from cookbook.ming_mini_2.image.vae import (
 VAE_PIECES, SCALE_FILE = "image_vae", "latents.json"
 MEASURED_BATCH = 16
 RATE = Rate(2e-3, 2e-5, 200)
-SAVE_SECONDS, PRINT_SECONDS = 60.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -123,7 +116,7 @@ def collect_pictures(kinds: dict[Kind, Any]) -> dict[Size, PictureArrays]:
     return {size: join_pictures(parts) for size, parts in found.items()}
 
 
-class VAETrainer:
+class VAETrainer(ResumableTrainer):
     """The VAE and its training state."""
 
     def __init__(
@@ -135,17 +128,14 @@ class VAETrainer:
         start: Path | None = None,
     ) -> None:
         """Build the VAE; with `start`, a folder of weights, training starts from them."""
-        self.settings, self.device, self._table = settings, device, table
+        super().__init__(VAE_PIECES, settings.seed, settings.split_bytes, device)
+        self.settings, self._table = settings, table
         self.vae = new_vae(sizes, settings.seed).to(device)
         if start is not None:
             self.vae.load_state_dict(load_pieces(start, VAE_PIECES))
         self._optimizer = Optimizer(self.vae.parameters(), betas=(0.9, 0.98), decay=0.01)
         self.average = Average(self.vae, settings.average)
-        self._noise = torch.Generator(device).manual_seed(settings.seed)
-        self._draws = torch.Generator().manual_seed(settings.seed)
-        self._rng = Random(settings.seed)
         self._replay = StepReplay(self._step, self._noise, settings.record)
-        self.step = 0
 
     def train(self, progress: float) -> dict[str, Tensor]:
         """Run one step. Returns its losses, which the next step overwrites."""
@@ -201,30 +191,15 @@ class VAETrainer:
         self.vae.load_state_dict(own)
         return measure_scale(torch.cat(means)), torch.stack(errors).mean().item()
 
-    def resume(self, folder: Path) -> float:
-        """Continue the run whose state is in `folder`. Returns the seconds that it took so far."""
-        state = load_state(folder, VAE_PIECES, self.device)
-        if state is None:
-            return 0.0
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        self.step = state["step"]
-        for drawn in (self._noise, self._draws):
-            drawn.manual_seed(self.settings.seed + self.step)
-        self._rng.seed(self.settings.seed + self.step)
-        return float(state["spent"])
-
     def save(self, folder: Path, spent: float) -> None:
         """Write the averaged VAE and its scale, and the state of the run after `spent` seconds."""
-        parts = {name: part.state_dict() for name, part in self._parts().items()}
-        save_state({**parts, "step": self.step, "spent": spent}, folder, VAE_PIECES)
-        save_pieces(self.average.tensors, folder, VAE_PIECES, self.settings.split_bytes)
+        super().save(folder, spent)
         scale, error = self.measure()
         text = json.dumps({**asdict(scale), "error_levels": error}, indent=1)
         (folder / SCALE_FILE).write_text(text + "\n", encoding="utf-8")
 
-    def _parts(self) -> dict[str, Any]:
-        """Return everything that has a state."""
+    def parts(self) -> dict[str, Any]:
+        """See `ResumableTrainer`."""
         return {"vae": self.vae, "average": self.average, "optimizer": self._optimizer}
 
 
@@ -241,65 +216,28 @@ def load_vae(folder: Path, sizes: ImageSizes, device: torch.device) -> Any:
     return vae.to(device).eval()
 
 
-def run(trainer: VAETrainer, output: Path, clock: RunClock) -> None:
-    """Train until the time is over; prints every five seconds, saves every minute."""
-    meter, printed, saved = MeanMeter(), clock.elapsed, clock.elapsed
-    while clock.running:
-        report = trainer.train(clock.progress)
-        if trainer.step % 10 == 0:
-            meter.add({name: value.item() for name, value in report.items()})
-        if clock.elapsed - printed > PRINT_SECONDS:
-            printed = clock.elapsed
-            print(f"{clock.spent:.0f} s, step {trainer.step}", meter.flush(), flush=True)
-        if clock.elapsed - saved > SAVE_SECONDS:
-            saved = clock.elapsed
-            trainer.save(output, clock.spent)
-    trainer.save(output, clock.spent)
+def parse_arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, VAESettings]:
+    """Parse the command line. Returns the arguments and the settings."""
+    defaults = VAESettings()
+    parser = run_parser(__doc__, defaults, defaults.rate.peak, data="examples")
+    parser.set_defaults(seconds=500.0)
+    parser.add_argument("--sizes", choices=tuple(SIZES), default="mini_2")
+    parser.add_argument("--start", type=Path, help="weights to begin with")
+    args = parser.parse_args(arguments)
+    rate = Rate(args.peak, args.peak / 100, defaults.rate.warm_up)
+    return args, replace(defaults, rate=rate, **settings_from_args(args, defaults))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train, or continue to train, as the command line says."""
-    defaults = VAESettings()
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--examples", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--sizes", choices=tuple(SIZES), default="mini_2")
-    parser.add_argument("--seconds", type=float, default=500)
-    parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
-    parser.add_argument("--start", type=Path, help="weights to begin with")
-    parser.add_argument("--batch", type=int, default=defaults.batch, help="squares a step")
-    parser.add_argument("--crop", type=int, default=defaults.crop, help="side of a square")
-    parser.add_argument("--whole", type=int, default=defaults.whole, help="whole pictures a step")
-    parser.add_argument("--squares-until", type=float, default=defaults.squares_until)
-    parser.add_argument("--rate", type=float, default=defaults.rate.peak, help="the highest rate")
-    parser.add_argument("--nats", type=float, default=defaults.nats)
-    parser.add_argument("--measured", type=int, default=defaults.measured, help="pictures")
-    parser.add_argument("--seed", type=int, default=defaults.seed)
-    parser.add_argument(
-        "--record", default=True, action=argparse.BooleanOptionalAction, help="in CUDA graphs"
-    )
-    parser.add_argument("--split-bytes", type=int, default=PIECE_BYTES, help="of a file, at most")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    args = parser.parse_args(arguments)
+    args, settings = parse_arguments(arguments)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.device(args.device)
-    settings = VAESettings(
-        batch=args.batch,
-        crop=args.crop,
-        whole=args.whole,
-        squares_until=args.squares_until,
-        rate=Rate(args.rate, args.rate / 100, defaults.rate.warm_up),
-        nats=args.nats,
-        measured=args.measured,
-        seed=args.seed,
-        record=args.record,
-        split_bytes=args.split_bytes,
-    )
     table = PictureTable(collect_pictures(read_examples(args.examples)), device)
     trainer = VAETrainer(SIZES[args.sizes], settings, table, device, args.start)
     args.output.mkdir(parents=True, exist_ok=True)
     clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
-    run(trainer, args.output, clock)
+    run_trainer(trainer, lambda progress: ("vae", trainer.train(progress)), args.output, clock)
     print(f"{trainer.step} steps;", (args.output / SCALE_FILE).read_text(encoding="utf-8"))
 
 

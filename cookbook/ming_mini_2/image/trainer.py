@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import torch
@@ -12,14 +11,7 @@ from torch import Tensor
 from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.schedule import Rate
-from cookbook.ming_mini.weights import (
-    PIECE_BYTES,
-    Average,
-    load_pieces,
-    load_state,
-    save_pieces,
-    save_state,
-)
+from cookbook.ming_mini.weights import PIECE_BYTES, Average, load_pieces
 from cookbook.ming_mini_2.image.conditions import FrozenThinker, compute_rows
 from cookbook.ming_mini_2.image.examples import TASKS, Kind, Task
 from cookbook.ming_mini_2.image.flow import flow_loss
@@ -31,6 +23,7 @@ from cookbook.ming_mini_2.image.model import (
 )
 from cookbook.ming_mini_2.image.scenes import SIZE_SHARES, SIZES
 from cookbook.ming_mini_2.image.store import ExampleStore
+from cookbook.ming_mini_2.image.training_run import ResumableTrainer
 from cookbook.ming_mini_2.image.velocity import VelocityModel
 
 PIECES = "drawing"
@@ -61,7 +54,7 @@ class DrawingSettings:
         return self.draw if task == "draw" else self.edit
 
 
-class DrawingTrainer:
+class DrawingTrainer(ResumableTrainer):
     """The model and its training state."""
 
     def __init__(
@@ -77,7 +70,8 @@ class DrawingTrainer:
 
         With `start`, a folder of weights, training starts from them.
         """
-        self.settings, self.device = settings, device
+        super().__init__(PIECES, settings.seed, settings.split_bytes, device)
+        self.settings = settings
         self.model = new_drawing_model(folder, thinker.width, settings.seed).to(device)
         if start is not None:
             self.model.load_state_dict(load_pieces(start, PIECES))
@@ -87,11 +81,7 @@ class DrawingTrainer:
         others = [one for one in self.model.parameters() if one.ndim == 1]
         self._optimizer = Optimizer(matrices, (0.9, 0.98), settings.decay, others)
         self.average = Average(self.model, settings.average)
-        self._noise = torch.Generator(device).manual_seed(settings.seed)
-        self._draws = torch.Generator().manual_seed(settings.seed)
-        self._rng = Random(settings.seed)
         self._replay = StepReplay(self._step, self._noise, settings.record)
-        self.step = 0
 
     def train(self, progress: float) -> tuple[Task, dict[str, Tensor]]:
         """Run one step. Returns its task, and its losses, which the next step overwrites."""
@@ -137,27 +127,8 @@ class DrawingTrainer:
         }
         return {name: value.detach() for name, value in report.items()}
 
-    def resume(self, folder: Path) -> float:
-        """Continue the run whose state is in `folder`. Returns the seconds that it took so far."""
-        state = load_state(folder, PIECES, self.device)
-        if state is None:
-            return 0.0
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        self.step = state["step"]
-        for drawn in (self._noise, self._draws):
-            drawn.manual_seed(self.settings.seed + self.step)
-        self._rng.seed(self.settings.seed + self.step)
-        return float(state["spent"])
-
-    def save(self, folder: Path, spent: float) -> None:
-        """Write the averaged weights, and the state of a run that took `spent` seconds so far."""
-        parts = {name: part.state_dict() for name, part in self._parts().items()}
-        save_state({**parts, "step": self.step, "spent": spent}, folder, PIECES)
-        save_pieces(self.average.tensors, folder, PIECES, self.settings.split_bytes)
-
-    def _parts(self) -> dict[str, Any]:
-        """Return everything that has a state."""
+    def parts(self) -> dict[str, Any]:
+        """See `ResumableTrainer`."""
         return {"model": self.model, "average": self.average, "optimizer": self._optimizer}
 
 

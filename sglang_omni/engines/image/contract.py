@@ -35,8 +35,8 @@ class DrawRequest:
 
     `states` are the thinker's states at the query tokens, in `states_layout`; `negative_states` are
     those of a negative prompt, in `negative_layout`. `reference` is the image to edit, uint8
-    [height, width, 3] in `reference_layout`. `previews` take the image as it
-    will probably be, at as many steps, evenly spaced. The other fields are those of `ImageInput`.
+    [height, width, 3] in `reference_layout`. `previews` take the image as it will probably be, at
+    as many steps, evenly spaced. The other fields are those of `ImageInput`.
     """
 
     states: SharedArray

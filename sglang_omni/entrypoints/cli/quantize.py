@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 
 from sglang_omni.models.base import WeightForm
-from sglang_omni.models.checkpoint_files import WEIGHTS_FILE
+from sglang_omni.models.checkpoint_files import QUANTIZATION_KEY, WEIGHTS_FILE
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.quantized_folder import QuantizedFolder
 from sglang_omni.models.registry import family_of
@@ -31,7 +31,6 @@ PART_BYTES = 4 << 30
 # File in an incomplete target folder that names its source.
 UNFINISHED = "quantizing.json"
 CONFIG = "config.json"
-QUANTIZATION_KEY = "quantization_config"
 
 
 @dataclass(frozen=True)
@@ -121,18 +120,16 @@ def select_form(int4: bool, asymmetric: bool) -> WeightForm:
 
 
 def _list_folders(source: Path, form: WeightForm) -> list[QuantizedFolder]:
-    """Return the folders of a checkpoint that are to be converted."""
+    """Return the folders of a checkpoint that are to be converted. Raises `CheckpointError`."""
     if not (source / CONFIG).exists():
         raise CheckpointError(f"{source} is not a checkpoint folder: it has no {CONFIG}")
     if QUANTIZATION_KEY in read_json(source / CONFIG):
         raise CheckpointError(f"{source} is quantized already")
-    folders = family_of(source).quantized_folders(source, form)
-    quantized = [
-        folder.path
-        for folder in folders
-        if QUANTIZATION_KEY in read_json(source / folder.path / CONFIG)
+    return [
+        folder
+        for folder in family_of(source).quantized_folders(source, form)
+        if QUANTIZATION_KEY not in read_json(source / folder.path / CONFIG)
     ]
-    return [folder for folder in folders if folder.path not in quantized]
 
 
 def plan_parts(

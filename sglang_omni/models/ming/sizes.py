@@ -5,7 +5,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from sglang_omni.models.checkpoint_files import list_shard_files
+from sglang_omni.models.checkpoint_files import QUANTIZATION_KEY, list_shard_files
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, strip_encoder_prefix
 from sglang_omni.models.ming.image.config import (
@@ -40,7 +40,7 @@ SERVED_BYTES = 2
 def read_sizes(checkpoint: Path) -> CheckpointSizes:
     """Sum the tensor sizes in the headers of a checkpoint's files. Raises `CheckpointError`."""
     config = read_json(checkpoint / "config.json")
-    quantization = rewrite_quantization(config.get("quantization_config"), None)
+    quantization = rewrite_quantization(config.get(QUANTIZATION_KEY), None)
     int4 = is_int4(quantization)
     fp8 = not int4 and is_block_fp8(quantization)
     parts = {"matrices": 0, "rest": 0, "image_encoder": 0, "audio_encoder": 0}

@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,16 +28,9 @@ from tests.testing.image_requests import list_texts
 Draw = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(scope="module")
-def running_server() -> Iterator[Served]:
-    with serving(backend=DrawingBackend()) as served:
-        yield served
-
-
 @pytest.fixture
-def server(running_server: Served) -> Served:
-    running_server.backend.reset()
-    return running_server
+def server(drawing_server: Served) -> Served:
+    return drawing_server
 
 
 @pytest.fixture

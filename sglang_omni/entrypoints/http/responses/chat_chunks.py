@@ -17,7 +17,11 @@ from sglang_omni.entrypoints.http.responses.chat_completion import (
     compute_expiry,
     sum_usage,
 )
-from sglang_omni.entrypoints.http.responses.image_files import FileEvent, ImageFile, PreviewFile
+from sglang_omni.entrypoints.http.responses.image_files import (
+    FileEvent,
+    FinishedFile,
+    PreviewFile,
+)
 from sglang_omni.entrypoints.http.responses.json_template import JsonTemplate
 from sglang_omni.entrypoints.http.responses.numbered_events import number_events
 from sglang_omni.entrypoints.http.responses.sse import Data, encode_json
@@ -93,7 +97,7 @@ class ChunkWriter:
                 return [*opening, *self._build_audio_data(await self._encoder.encode(pcm))]
             case PreviewFile():
                 return [*opening, await self._build_image_chunk("partial_images", event)]
-            case ImageFile():
+            case FinishedFile():
                 return [*opening, await self._build_image_chunk("images", event)]
             case Finished():
                 return [*opening, *await self._build_closing(event)]
@@ -147,7 +151,7 @@ class ChunkWriter:
             closing = [*last_audio, expiry, *closing]
         return closing
 
-    async def _build_image_chunk(self, name: str, image: ImageFile | PreviewFile) -> bytes:
+    async def _build_image_chunk(self, name: str, image: FinishedFile | PreviewFile) -> bytes:
         chunk = self._build_chunk({name: [build_image(image)]})
         return await run_off_loop(len(image.base64), encode_json, chunk)
 

@@ -12,7 +12,7 @@ from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S
 from sglang_omni.entrypoints.http.responses.image_files import (
     FileEvent,
     FileEvents,
-    ImageFile,
+    FinishedFile,
     PreviewFile,
 )
 from sglang_omni.entrypoints.http.responses.sse import encode_json
@@ -211,12 +211,12 @@ def _build_message(received: list[FileEvent], answer: Answer) -> Json:
         message["tool_calls"] = calls
     if reasoning := _join_text(received, ReasoningDelta):
         message["reasoning_content"] = reasoning
-    if images := [event for event in received if isinstance(event, ImageFile)]:
+    if images := [event for event in received if isinstance(event, FinishedFile)]:
         message["images"] = [build_image(image) for image in images]
     return message
 
 
-def build_image(image: ImageFile | PreviewFile) -> Json:
+def build_image(image: FinishedFile | PreviewFile) -> Json:
     """Return an image in the form that gateways have for it.
 
     Clients that put a stream together need the index. It is 0 for the image of an answer, and

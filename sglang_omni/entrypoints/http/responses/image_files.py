@@ -29,13 +29,11 @@ class ImageFile:
         base64: Its content.
         media_type: Its type, such as `image/png`.
         description: Size, quality, background and format, as OpenAI's answers say them.
-        seed: The seed of the image, which draws it again.
     """
 
     base64: str
     media_type: str
     description: Json
-    seed: int
 
     @property
     def url(self) -> str:
@@ -44,21 +42,20 @@ class ImageFile:
 
 
 @dataclass(frozen=True)
-class PreviewFile:
+class FinishedFile(ImageFile):
+    """The file of a finished image. `seed` draws it again."""
+
+    seed: int
+
+
+@dataclass(frozen=True)
+class PreviewFile(ImageFile):
     """A file with what an image will probably be. The previews of an image have numbers from 0."""
 
     number: int
-    base64: str
-    media_type: str
-    description: Json
-
-    @property
-    def url(self) -> str:
-        """Return the file as a data URI."""
-        return f"data:{self.media_type};base64,{self.base64}"
 
 
-FileEvent = Event | PreviewFile | ImageFile
+FileEvent = Event | PreviewFile | FinishedFile
 FileEvents = AsyncGenerator[FileEvent, None]
 
 
@@ -99,13 +96,15 @@ class ImageEncoder:
                 else:
                     yield event
 
-    async def _encode_event(self, event: PartialImage | CompletedImage) -> PreviewFile | ImageFile:
+    async def _encode_event(
+        self, event: PartialImage | CompletedImage
+    ) -> PreviewFile | FinishedFile:
         data = await encode_base64(await self.encode(event.pixels))
         media_type = get_image_media_type(self.fields.output_format)
         description = self.describe(event.pixels)
         if isinstance(event, PartialImage):
-            return PreviewFile(event.number, data, media_type, description)
-        return ImageFile(data, media_type, description, event.seed)
+            return PreviewFile(data, media_type, description, event.number)
+        return FinishedFile(data, media_type, description, event.seed)
 
 
 async def encode_base64(data: bytes) -> str:

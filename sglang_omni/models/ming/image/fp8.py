@@ -5,12 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sglang_omni.models.checkpoint_files import QUANTIZATION_KEY
 from sglang_omni.models.ming.image.fast.rows import FP8, quantize_rows
-from sglang_omni.models.ming.image.fp8_layout import (
-    QUANTIZATION_KEY,
-    SCALE_SUFFIX,
-    is_image_matrix,
-)
+from sglang_omni.models.ming.image.fp8_layout import SCALE_SUFFIX, is_image_matrix
 from sglang_omni.models.weights import use_device_and_dtype
 
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sglang_omni.models.checkpoint_files import QUANTIZATION_KEY
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.image.config import TRANSFORMER
 from sglang_omni.protocol.errors import CheckpointError
 
 SCALE_SUFFIX = "_scale"
-QUANTIZATION_KEY = "quantization_config"
 QUANTIZATION_CONFIG = {
     "quant_method": "fp8",
     "fmt": "e4m3",

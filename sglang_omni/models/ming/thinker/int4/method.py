@@ -127,7 +127,7 @@ class _RankShare:
         if stored % (self.ranks * GROUP):
             raise StartupError(
                 f"{self.ranks} ranks cannot share experts of {stored} columns in four bits: "
-                f"each needs a multiple of {GROUP}; use a smaller --tp-size"
+                f"each needs a multiple of {GROUP}; use fewer ranks"
             )
         return stored // self.ranks
 
