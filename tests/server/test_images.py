@@ -234,12 +234,15 @@ def test_health_metrics_models_and_timeline_know_the_engine(drawing: RunningServ
 
 
 def test_a_client_that_leaves_frees_the_engine(drawing: RunningServer) -> None:
-    aborted = drawing.engine("image")["counters"]["aborted"]
+    def count(name: str) -> int:
+        return int(drawing.engine("image")["counters"][name])
+
+    aborted = count("aborted")
     with drawing_in_progress(drawing, MANY_STEPS):
-        # The counters follow within a moment.
-        wait_until(lambda: not is_image_engine_idle(drawing), 30 * PATIENCE, "an image at work")
+        # The engine's own counters follow within a moment; the server's know of a request at once.
+        wait_until(lambda: count("running") == 1, 30 * PATIENCE, "an image at work")
+    wait_until(lambda: count("aborted") == aborted + 1, 5 * PATIENCE, "an aborted image")
     wait_until(lambda: is_image_engine_idle(drawing), 5 * PATIENCE, "image engine idle")
-    assert drawing.engine("image")["counters"]["aborted"] == aborted + 1
 
 
 def test_text_goes_on_while_images_are_drawn(drawing: RunningServer, client: openai.OpenAI) -> None:

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from sglang_omni.models.base import WeightForm
 from sglang_omni.models.checkpoint_files import QUANTIZATION_KEY, WEIGHTS_FILE
+from sglang_omni.models.checksums import CHECKSUM_FILE
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.quantized_folder import QuantizedFolder
 from sglang_omni.models.registry import family_of
@@ -205,9 +206,12 @@ def _quantize_part(plan: FolderPlan, part: ShardPart) -> None:
 
 
 def _copy_other_files(source: Path, target: Path, replaced: set[Path]) -> None:
-    """Copy all files but those that are replaced: tokenizer, talker, voices."""
+    """Copy all files but those that are replaced: tokenizer, talker, voices.
+
+    Checksums of the source's files are left out as well: they are not those of the target's.
+    """
     for path in sorted(source.rglob("*")):
-        if path.is_dir() or path in replaced:
+        if path.is_dir() or path in replaced or path == source / CHECKSUM_FILE:
             continue
         copy = target / path.relative_to(source)
         if copy.exists() and copy.stat().st_size == path.stat().st_size:

@@ -36,15 +36,19 @@ def report_connection_errors(url: str) -> Iterator[None]:
 
 
 def iter_objects(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a stream of server-sent events.
+    """Return the objects of a stream of server-sent events, as they arrive.
 
     Raises:
         OmniError: The server refused the request; the message is the server's.
-        EngineFailed: The stream ended with an error.
+        EngineFailed: While iterating: the stream ended with an error.
     """
     if response.is_error:
         response.read()
         raise OmniError(get_error_message(response))
+    return _iter_events(response)
+
+
+def _iter_events(response: httpx.Response) -> Iterator[dict[str, Any]]:
     for line in response.iter_lines():
         field, _, data = line.partition(": ")
         # Comments have no field, and names of events are in the objects as well.

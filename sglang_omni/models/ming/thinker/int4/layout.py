@@ -92,7 +92,8 @@ def build_int4_config(symmetric: bool) -> dict[str, Any]:
         "bits": 4,
         "group_size": GROUP,
         "symmetric": symmetric,
-        "weight_block_size": [fp8_layout.BLOCK, fp8_layout.BLOCK],
+        # Not "weight_block_size": for that key SGLang checks the width of experts as of FP8.
+        "fp8_block_size": [fp8_layout.BLOCK, fp8_layout.BLOCK],
     }
 
 
