@@ -8,6 +8,8 @@
 # It has the ONNX voices, espeak-ng's library, the programs flite and espeak-ng with the libraries
 # they need, WordNet, pyworld, soxr and chatterbot-corpus. That machine has numpy and onnxruntime of
 # its own, and Python TARGET (3.12). Needs pip, apt-get, dpkg-deb and xz here. Parts have PART_SIZE.
+# With GPU=1 there is ONNX Runtime with CUDA too (256 MB), with which Kokoro speaks on the GPU; it
+# takes CUDA's libraries from the PyTorch of that machine.
 set -euo pipefail
 out=${1:?a folder for the parts}
 TARGET=${TARGET:-3.12}
@@ -28,6 +30,15 @@ for wheel in "$work"/wheels/*.whl; do
     "$python" -m zipfile -e "$wheel" "$work/root/site"
 done
 
+if [ "${GPU:-0}" = 1 ]; then
+    mkdir -p "$work/gpu" "$work/root/gpu"
+    "$python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --python-version "$TARGET" --implementation cp "${platforms[@]}" -d "$work/gpu" \
+        onnxruntime-gpu onnx protobuf ml-dtypes
+    for wheel in "$work"/gpu/*.whl; do "$python" -m zipfile -e "$wheel" "$work/root/gpu"; done
+    rm -f "$work"/root/gpu/onnxruntime/capi/libonnxruntime_providers_tensorrt.so
+fi
+
 (cd "$work/debs" && apt-get download -qq espeak-ng libespeak-ng1 espeak-ng-data libpcaudio0 \
     libsonic0 flite libflite1 wordnet-base libpulse0 libasound2 libsndfile1 libasyncns0 libdbus-1-3 \
     libx11-6 libxcb1 libx11-xcb1 libsystemd0 libflac12 libvorbis0a libvorbisenc2 libopus0 libogg0 \
@@ -41,6 +52,8 @@ cat > "$work/root/env.sh" <<'ENV'
 _teachers=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export PATH=$_teachers/bin:$PATH
 export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$_teachers/site
+# Before the machine's own onnxruntime, which has no CUDA.
+[ ! -d "$_teachers/gpu" ] || export PYTHONPATH=$_teachers/gpu:$PYTHONPATH
 export LEXICON=$_teachers/system/usr/share/wordnet
 ENV
 for program in espeak-ng flite; do

