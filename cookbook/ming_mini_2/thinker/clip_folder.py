@@ -1,6 +1,7 @@
 """Clips that another program made, as the server hears them.
 
-A folder has files `chunk-*.npz`, each complete as soon as it is visible, with the arrays
+A folder and those in it have files `chunk-*.npz`, each complete as soon as it is visible, with the
+arrays
 
     audio   int16 [samples]: all clips of the chunk in a row, mono, at 44.1 kHz
     ends    int64 [clips]: where each clip ends in `audio`
@@ -46,7 +47,7 @@ class SpokenClip:
 
 def chunk_files(folder: Path) -> list[Path]:
     """Return the chunks that are complete by now, in the order of their names."""
-    return sorted(folder.glob(PATTERN))
+    return sorted(folder.rglob(PATTERN))
 
 
 def read_chunk(path: Path) -> list[SpokenClip]:

@@ -9,11 +9,12 @@ from pathlib import Path
 from cookbook.ming_mini.thinker.dialogs import ChatMessage, TextRun
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.speech_tasks import signs_in_words, spoken_form
+from cookbook.ming_mini_2.capabilities import STARTERS
 from cookbook.ming_mini_2.thinker.dialog import DialogItem
 
 ROOT = Path(__file__).parents[3]
 FIRST_PROMPTS = Path(__file__).parent / "evaluation" / "first_prompts.json"
-STARTERS = ROOT / "sglang_omni" / "checkpoints" / "ming-mini" / "sglang_omni.json"
+PACKED = ROOT / "sglang_omni" / "checkpoints" / "ming-mini" / "sglang_omni.json"
 MIN_CHARACTERS = 6
 """Shorter strings are no prompts: "wav", "Red."."""
 _QUOTED = re.compile(r'"([^"\n]+)"|\x27([^\x27\n]+)\x27')
@@ -59,8 +60,8 @@ def read_excluded(root: Path = ROOT) -> Excluded:
     """
     documents = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     texts = [text for path in documents for text in quoted_texts(path.read_text("utf-8"))]
-    starters = json.loads(STARTERS.read_text("utf-8"))["starter_prompts"]
-    return build_excluded([*texts, *starters, *first_prompts()])
+    packed = json.loads(PACKED.read_text("utf-8"))["starter_prompts"]
+    return build_excluded([*texts, *packed, *STARTERS, *first_prompts()])
 
 
 def first_prompts() -> list[str]:

@@ -2,7 +2,8 @@
 
     python -m cookbook.ming_mini_2.thinker.pack --model DIR --weights DIR --output CHECKPOINT
 
-`--weights` is the output of the training, or what `export` made of it.
+`--weights` is the output of the training, or what `export` made of it. The capabilities of the
+thinker are added to those that `CHECKPOINT` declares.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from pathlib import Path
 from cookbook.ming_mini.thinker.model import TrainableThinker
 from cookbook.ming_mini.thinker.pack import load_thinker as load_trained
 from cookbook.ming_mini.thinker.pack import pack
+from cookbook.ming_mini_2.capabilities import THINKER_ABILITIES, declare
 from cookbook.ming_mini_2.thinker.export import PIECES, load_exported
 from cookbook.ming_mini_2.thinker.tasks import CURRICULUM
 
@@ -33,6 +35,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     size = pack(load_thinker(args.model, args.weights), args.model, args.output)
+    declare(args.output, THINKER_ABILITIES)
     print(f"wrote {args.output}: {size / 2**20:.1f} MB")
 
 

@@ -119,10 +119,10 @@ def _refusals(table: str, answer: str) -> tuple[Refusal, ...]:
 REFUSALS = (
     *_refusals(
         """What is the weather in {place}?; Will it rain in {place}?; What is the news from
-        {place}?; What time is it?; What is the date today?; Who won the game in {place}?;
-        What is the temperature in {place}?; Is the museum in {place} open?; What does a
-        {thing} cost in {place}?; What is the price of bitcoin?; What's the weather like
-        today?; What happened yesterday?""",
+        {place}?; What time is it in {place}?; What is new in {place}?; What time is it?;
+        What is the date today?; Who won the game in {place}?; What is the temperature in
+        {place}?; Is the museum in {place} open?; What does a {thing} cost in {place}?; What
+        is the price of bitcoin?; What's the weather like today?; What happened yesterday?""",
         "I am sorry, I do not know that: I cannot look things up. "
         "If you give me a function for it, I can call it.",
     ),
@@ -131,15 +131,19 @@ REFUSALS = (
         flight to {place}; Play some music; Set a timer for {hour} minutes; Turn on the light;
         Buy me a {thing}; Remind {name} to call at {hour}; Open the website of {place}; Write
         an email to {name}; Delete the picture of {name}; Take a photo of {place}; Book a
-        table for {hour}""",
+        table for {hour}; Turn on the light in {place}; Send {hour} dollars to {name}; Search
+        the internet for a {thing}; Read my letters from {name}; Open the door; Start my car;
+        Play a song by {name}; Download the {thing}; Show me the way to {place}; Call a taxi""",
         "I am sorry, I cannot do that by myself. If you give me a function for it, I can call it.",
     ),
     *_refusals(
-        """Write a program that sorts {thing}s; Write a poem about a {thing}; Write a long story
-        about {name}; Write an essay about {place}; Write a function in Python; Write a song
-        about {name}; Write code for a website; Prove that there are infinitely many primes;
-        Solve this equation; Write a letter to {name}; Write a business plan for a {thing}
-        shop; Debug my code; Tell me a joke about {place}; Summarise this book""",
+        """Write a program that sorts {thing}s; Write a long story about {name}; Write an essay
+        about {place}; Write a function in Python; Write a song about {name}; Write code for a
+        website; Prove that there are infinitely many primes; Solve this equation; Write a
+        letter to {name}; Write a business plan for a {thing} shop; Debug my code; Summarise
+        this book; Translate this {thing} into French; Explain the theory of relativity; Write
+        a speech for {name}; Translate my letter to {name}; Correct this essay; Plan a trip to
+        {place}; Make a plan for {hour} days in {place}; Write a review of the {thing}""",
         f"I am sorry, that is too hard for me: I am only a small model. {HELP}",
     ),
     *_refusals(
@@ -152,7 +156,12 @@ REFUSALS = (
         born?; How far is it to {place}?; Who invented the {thing}?; How old is {name}?; Where
         does {name} live?; Who wrote this book?; What is the telephone number of {name}?; Who
         is {name}?; What will happen to {name} in {hour} years?; What is the largest city of
-        {place}?; Why is the {thing} of {name} so old?; Who discovered {place}?""",
+        {place}?; Why is the {thing} of {name} so old?; Who discovered {place}?; What did {name}
+        do yesterday?; Is {name} at home?; What is the name of my {thing}?; How much does the
+        {thing} weigh?; Who lives in {place}?; What is the history of {place}?; How tall is
+        {name}?; Which team plays in {place}?; What does {name} like?; Who made this {thing}?;
+        When did {place} become a city?; What is the best {thing} in {place}?; How many {thing}s
+        are in {place}?; Who is the king of {place}?; What is the tallest house in {place}?""",
         f"I am sorry, I do not know that. {HELP}",
     ),
     *_refusals(

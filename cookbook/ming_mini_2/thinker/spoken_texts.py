@@ -19,7 +19,7 @@ from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.thinker import choices, speech_tasks, text_tasks
 from cookbook.ming_mini.thinker.items import Check, Item
 from cookbook.ming_mini.thinker.speech_tasks import LONGEST_WORDS, spoken_form
-from cookbook.ming_mini_2.thinker import dialogs, persona, sums, topics
+from cookbook.ming_mini_2.thinker import chatter, dialogs, facts, persona, sums, topics
 from cookbook.ming_mini_2.thinker.excluded import Excluded, read_excluded
 
 QUESTION_SHARE = 0.5
@@ -31,6 +31,8 @@ SPOKEN = {
     persona.greeting: 1.5,
     persona.refusal: 1.0,
     topics.topic: 2.0,
+    chatter.chatter: 1.0,
+    facts.known_fact: 2.0,
     choices.fact: 2.0,
     choices.yes_no: 1.0,
     text_tasks.compare: 1.0,

@@ -11,13 +11,17 @@ from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.picture_labels import NAMES
 from cookbook.ming_mini.thinker.tasks import TASKS, Kind
 from cookbook.ming_mini_2.thinker import (
+    chatter,
     dialogs,
+    facts,
     json_tasks,
     persona,
     sums,
     tool_tasks,
     topics,
     translation,
+    verses,
+    wordplay,
 )
 from cookbook.ming_mini_2.thinker.excluded import Excluded
 from cookbook.ming_mini_2.thinker.film_tasks import film_items
@@ -43,6 +47,8 @@ TEXT: Mapping[str, Mapping[Maker, float]] = {
         training_tasks.colour_of_thing: 0.4,
         training_tasks.missing_media: 0.6,
         translation.translation: 1,
+        facts.known_fact: 3,
+        wordplay.wordplay: 3,
     },
     "sums": {
         sums.sum_in_figures: 4,
@@ -54,7 +60,9 @@ TEXT: Mapping[str, Mapping[Maker, float]] = {
     "talk": {
         persona.persona: 2,
         persona.greeting: 1.2,
-        persona.refusal: 2,
+        persona.refusal: 3,
+        chatter.chatter: 2,
+        verses.verse: 1.5,
         topics.topic: 4,
         dialogs.recall(SMALL_TALK): 2.5,
         dialogs.unknown: 0.3,
@@ -79,6 +87,7 @@ SEEN = ("describe", "colour", "count", "name", "yes_no")
 NEW_TASKS = (
     *("persona", "refuse", "topic", "recall", "system", "translate", "sum_in_words"),
     *("story_in_words", "reasoned", "tool_call", "tool_result", "no_call", "json"),
+    *("known_fact", "wordplay", "verse"),
     *(f"picture_single_{task}" for task in SEEN),
     *(f"picture_photo_{task}" for task in SEEN),
     *("picture_sign", "film_describe", "film_direction", "film_yes_no", "film_name", "film_colour"),

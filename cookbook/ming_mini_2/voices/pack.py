@@ -8,20 +8,17 @@ the capabilities of speech in `CHECKPOINT`, and the checksums of all files.
 """
 
 import argparse
-import json
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 
 from cookbook.ming_mini.pack import write_recordings, write_talker
-from cookbook.ming_mini_2.voices.capabilities import SPEECH_ABILITIES
+from cookbook.ming_mini_2.capabilities import SPEECH_ABILITIES, declare
 from cookbook.ming_mini_2.voices.layout import VOICES
 from cookbook.ming_mini_2.voices.speakers import PRESETS
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, Take, make_clips
-from sglang_omni.models import capabilities
 from sglang_omni.models.checksums import write_checksums
-from sglang_omni.models.ming.tiny.files import write_json
 
 # In the order of the list of voices: the first is a server's default.
 PROMPTS = {
@@ -39,7 +36,7 @@ def pack(weights: Path, checkpoint: Path, form: Form) -> int:
     talker = checkpoint / "talker"
     write_talker(weights, talker, VOICES)
     write_recordings(talker, PROMPTS, lambda name, text: recording(name, text, form))
-    write_abilities(checkpoint)
+    declare(checkpoint, SPEECH_ABILITIES)
     write_checksums(checkpoint)
     return sum(file.stat().st_size for file in talker.rglob("*") if file.is_file())
 
@@ -49,13 +46,6 @@ def recording(name: str, text: str, form: Form) -> np.ndarray:
     (speaker,) = (one for one in PRESETS if one.name == name)
     (clip,) = make_clips(SpeechJob(text, (Take(speaker),)), form)
     return clip.samples
-
-
-def write_abilities(checkpoint: Path) -> None:
-    """Write the capabilities of speech over those of the checkpoint, which may be none yet."""
-    path = checkpoint / capabilities.FILE
-    declared = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    write_json(path, declared | SPEECH_ABILITIES)
 
 
 def main() -> None:

@@ -10,10 +10,12 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from cookbook.ming_mini.thinker import chat, choices
+from cookbook.ming_mini.thinker.checks import normalise_text
 from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.picture_labels import mark_tokens
 from cookbook.ming_mini.thinker.tasks import Kind
-from cookbook.ming_mini_2.thinker import tool_tasks, topics
+from cookbook.ming_mini_2.thinker import chatter, facts, persona, tool_tasks, topics
 from cookbook.ming_mini_2.thinker.dialog import DialogItem, answer_segments, answer_tokens
 from cookbook.ming_mini_2.thinker.evaluation.ask import Reply, is_right_reply
 from cookbook.ming_mini_2.thinker.excluded import Excluded
@@ -149,6 +151,29 @@ def test_fifty_topics_have_three_to_six_sentences() -> None:
     assert all(3 <= len(topic.sentences) <= 6 for topic in topics.TOPICS)
     item = topics.topic(Random(1), LEXICON)
     assert item.answer.count(".") >= 2
+
+
+def test_a_fixed_question_has_one_answer() -> None:
+    # A joke or a greeting may be answered in several ways, a fact in one.
+    known = (chatter.chatter, facts.known_fact, choices.fact, persona.persona, topics.topic)
+    answers = defaultdict[str, set[str]](set)
+    for maker in known:
+        for number in range(2000):
+            item = maker(Random(number), LEXICON)
+            # A topic has as many sentences as are asked for.
+            first = item.answer.split(".")[0]
+            answers[normalise_text(item.question)].add(normalise_text(first))
+    assert len(answers) > 1500
+    assert {asked: found for asked, found in answers.items() if len(found) > 1} == {}
+
+
+def test_what_ming_mini_declines_is_refused_but_for_poems_and_known_capitals() -> None:
+    asked = {one.asked for one in persona.REFUSALS}
+    declined = {line for line, _ in chat.REFUSED}
+    assert declined - asked == {
+        "Write a poem about a {thing}",
+        "What is the capital of {place}?",
+    }
 
 
 def test_pictures_of_one_thing_mark_it(excluded: Excluded) -> None:

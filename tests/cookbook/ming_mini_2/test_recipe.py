@@ -1,0 +1,70 @@
+"""The program that trains both halves names what is missing, and its options exist."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cookbook.ming_mini_2.capabilities import SPEECH_ABILITIES, THINKER_ABILITIES, declare
+from sglang_omni.models.capabilities import read_capabilities
+from sglang_omni.models.ming.capabilities import RELEASED
+
+RECIPE = Path(__file__).parents[3] / "cookbook/ming_mini_2/recipe.sh"
+COMMAND = re.compile(r'python -m "\$here\.([\w.$]+)"((?:[^\n]*\\\n)*[^\n]*)')
+OPTION = re.compile(r"--[a-z][a-z-]+")
+
+
+def test_a_missing_folder_is_named() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OUT"}
+    done = subprocess.run(["bash", str(RECIPE)], env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "OUT: a folder for the results" in done.stderr
+
+
+def commands() -> list[tuple[str, set[str]]]:
+    """Every program of the recipe with the options that it is given."""
+    found = COMMAND.findall(RECIPE.read_text(encoding="utf-8"))
+    return [
+        (program, set(OPTION.findall(options)))
+        for name, options in found
+        for program in (
+            ("voices.train_vae", "voices.train_talker") if "$program" in name else (name,)
+        )
+    ]
+
+
+def test_every_program_of_the_recipe_is_found() -> None:
+    assert {program for program, _ in commands()} == {
+        "thinker.spoken_texts",
+        "voices.corpus",
+        "voices.train_vae",
+        "voices.train_talker",
+        "thinker.pack",
+        "voices.pack",
+    }
+
+
+@pytest.mark.parametrize(("program", "options"), commands())
+def test_programs_have_the_options_of_the_recipe(program: str, options: set[str]) -> None:
+    module = f"cookbook.ming_mini_2.{program}"
+    done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert options
+    assert options <= set(OPTION.findall(done.stdout))
+
+
+def test_both_halves_declare_all_that_the_model_can_do(tmp_path: Path) -> None:
+    declare(tmp_path, THINKER_ABILITIES)
+    declare(tmp_path, SPEECH_ABILITIES)
+    found = read_capabilities(tmp_path, RELEASED)
+    assert found.name == "Ming-mini"
+    assert found.transcription_languages == found.speech_languages == ("en",)
+    assert found.translation_prompt is None
+    assert found.speech_instructions
+    assert not found.video_sound
+    assert not found.image_output
+    # Recordings are written down with the prompt of the released model, on which it is trained.
+    assert found.transcription_prompt == RELEASED.transcription_prompt
