@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from sglang_omni.protocol.body import MAX_PARTS, Body, ShortName, Source
 from sglang_omni.protocol.functions import FunctionCall
+from sglang_omni.protocol.images import ImageFileFormat
 from sglang_omni.protocol.media import InputAudioPart
 
 _NOT_USED = Field(description="Accepted, not used")
@@ -141,6 +142,21 @@ class ResponseReasoningItem(Body):
     status: UnusedStatus = None
 
 
+class ResponseImageCall(Body):
+    """An image of an earlier answer: base64, or by its id if its response is stored."""
+
+    type: Literal["image_generation_call"]
+    id: ShortName
+    result: Annotated[Source | None, Field(description="The image in base64")] = None
+    status: Annotated[ItemStatus | Literal["generating", "failed"] | None, _NOT_USED] = None
+    revised_prompt: Annotated[str, _NOT_USED] = ""
+    size: Annotated[str, _NOT_USED] = ""
+    quality: Annotated[str, _NOT_USED] = ""
+    background: Annotated[str, _NOT_USED] = ""
+    output_format: ImageFileFormat = "png"
+    seed: Annotated[int | None, _NOT_USED] = None
+
+
 class ResponseItemReference(Body):
     """An item of a stored response, by its id."""
 
@@ -156,12 +172,19 @@ def _add_type(item: Any) -> Any:
     return {**item, "type": "item_reference" if is_reference else "message"}
 
 
-Item = ResponseMessage | ResponseFunctionCall | ResponseFunctionCallOutput | ResponseReasoningItem
+Item = (
+    ResponseMessage
+    | ResponseFunctionCall
+    | ResponseFunctionCallOutput
+    | ResponseReasoningItem
+    | ResponseImageCall
+)
 InputItem = Annotated[
     ResponseMessage
     | ResponseFunctionCall
     | ResponseFunctionCallOutput
     | ResponseReasoningItem
+    | ResponseImageCall
     | ResponseItemReference,
     Field(discriminator="type"),
     BeforeValidator(_add_type),

@@ -2,15 +2,20 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from sglang_omni.protocol.body import MAX_MESSAGES, MAX_TOOLS, Body, ModelName, ShortName
 from sglang_omni.protocol.chat import ChatTemplateOptions, NamedSchema, PlainFormat
 from sglang_omni.protocol.functions import FunctionName, FunctionSpec, PlainChoice, to_choice
 from sglang_omni.protocol.generation import GenerationFields, ReasoningEffort
+from sglang_omni.protocol.images import ConversationImageFields
 from sglang_omni.protocol.response_items import InputItem
 
+IMAGE_TOOL = "image_generation"
+# The types of tools in the locations of pydantic's problems.
+_TAGS_BY_TYPE = {"function": "<function tool>", IMAGE_TOOL: "<image tool>"}
+TOOL_TAGS = frozenset(_TAGS_BY_TYPE.values())
 LOGPROBS_INCLUDE = "message.output_text.logprobs"
 # OpenAI's limits.
 MAX_METADATA_PAIRS = 16
@@ -24,12 +29,12 @@ def _to_items(value: Any) -> Any:
     return [{"role": "user", "content": value}] if isinstance(value, str) else value
 
 
-def _refuse_hosted_tool(tool: Any) -> Any:
+def _refuse_other_tools(tool: Any) -> Any:
     kind = tool.get("type") if isinstance(tool, dict) else None
-    if isinstance(kind, str) and kind != "function":
+    if isinstance(kind, str) and kind not in ("function", IMAGE_TOOL):
         raise PydanticCustomError(
             "tool_type",
-            "this server has no tool of type '{kind}'; it supports functions only",
+            "this server has no tool of type '{kind}'; it supports functions and image_generation",
             {"kind": kind[:_MAX_SHOWN_CHARACTERS]},
         )
     return tool
@@ -41,6 +46,12 @@ class ResponseFunctionTool(FunctionSpec):
     type: Literal["function"]
 
 
+class ImageGenerationTool(ConversationImageFields):
+    """The tool that draws images, or changes those of the conversation."""
+
+    type: Literal["image_generation"]
+
+
 class NamedFunctionChoice(Body):
     """Call this function once."""
 
@@ -48,13 +59,20 @@ class NamedFunctionChoice(Body):
     name: FunctionName
 
 
+class ImageToolChoice(Body):
+    """Answer with an image."""
+
+    type: Literal["image_generation"]
+
+
 class AllowedToolsChoice(Body):
-    """A subset of the functions, which may or must be called."""
+    """A subset of the tools, which may or must be called."""
 
     type: Literal["allowed_tools"]
     mode: Literal["auto", "required"]
     tools: Annotated[
-        list[NamedFunctionChoice], Field(min_length=1, max_length=MAX_TOOLS, fail_fast=True)
+        list[Annotated[NamedFunctionChoice | ImageToolChoice, Field(discriminator="type")]],
+        Field(min_length=1, max_length=MAX_TOOLS, fail_fast=True),
     ]
 
 
@@ -82,13 +100,25 @@ class ResponseStreamOptions(Body):
     """Options of a stream. None of OpenAI's has an effect here."""
 
 
+def _get_tool_tag(tool: Any) -> str | None:
+    kind = tool.get("type") if isinstance(tool, dict) else getattr(tool, "type", None)
+    return _TAGS_BY_TYPE.get(kind) if isinstance(kind, str) else None
+
+
+ResponseTool = Annotated[
+    Annotated[ResponseFunctionTool, Tag(_TAGS_BY_TYPE["function"])]
+    | Annotated[ImageGenerationTool, Tag(_TAGS_BY_TYPE[IMAGE_TOOL])],
+    Discriminator(_get_tool_tag),
+    BeforeValidator(_refuse_other_tools),
+]
 FlatToolChoice = Annotated[
-    PlainChoice | NamedFunctionChoice | AllowedToolsChoice,
+    PlainChoice | NamedFunctionChoice | ImageToolChoice | AllowedToolsChoice,
     Field(discriminator="type"),
     BeforeValidator(
         to_choice,
         json_schema_input_type=Literal["auto", "none", "required"]
         | NamedFunctionChoice
+        | ImageToolChoice
         | AllowedToolsChoice,
     ),
 ]
@@ -129,10 +159,9 @@ class CreateResponseBody(GenerationFields):
     text: ResponseTextConfig = ResponseTextConfig()
     reasoning: ResponseReasoning = ResponseReasoning()
     chat_template_kwargs: ChatTemplateOptions = ChatTemplateOptions()
-    tools: Annotated[
-        list[Annotated[ResponseFunctionTool, BeforeValidator(_refuse_hosted_tool)]],
-        Field(max_length=MAX_TOOLS, fail_fast=True),
-    ] = Field(default=[])
+    tools: Annotated[list[ResponseTool], Field(max_length=MAX_TOOLS, fail_fast=True)] = Field(
+        default=[]
+    )
     tool_choice: FlatToolChoice = Field(default="auto", validate_default=True)
     parallel_tool_calls: bool = True
 

@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 import openai
 import pytest
+from openai.types.responses.response_output_item import ImageGenerationCall
 from PIL import Image
 
 from sglang_omni.entrypoints.cli.main import main
@@ -116,6 +117,40 @@ def test_a_seed_draws_the_same_image_alone_and_among_others(drawing: RunningServ
     assert np.abs(images[0] - images[1]).mean() > 5
     (other,) = pixels_of(draw(drawing, seed=6, prompt="a red house"))
     assert is_another_image(alone - other, alone - images[1])
+
+
+def test_a_response_draws_and_its_image_is_changed_in_the_next_one(
+    drawing: RunningServer, client: openai.OpenAI
+) -> None:
+    tool: Any = {"type": "image_generation", "output_format": "webp", **SMALL, "seed": 6}
+    forced: Any = {"tools": [tool], "tool_choice": {"type": "image_generation"}}
+    first = client.responses.create(model="tiny", input="a mill by the river", **forced)
+    (drawn,) = first.output
+    assert isinstance(drawn, ImageGenerationCall)
+    assert drawn.result is not None
+    image = Image.open(io.BytesIO(base64.b64decode(drawn.result)))
+    assert (image.format, image.size) == ("WEBP", (1024, 256))
+    events = client.responses.create(
+        model="tiny",
+        input="make it winter",
+        previous_response_id=first.id,
+        stream=True,
+        **{**forced, "tools": [{**tool, "partial_images": 2}]},
+    )
+    found = {event.type: event for event in events}
+    assert "response.image_generation_call.partial_image" in found
+    completed = found["response.completed"]
+    assert completed.type == "response.completed"
+    (changed,) = completed.response.output
+    assert isinstance(changed, ImageGenerationCall)
+    assert changed.id != drawn.id
+    assert changed.result not in (None, drawn.result)
+    usage = completed.response.usage
+    assert usage is not None
+    assert usage.output_tokens == 1024
+    # The prompt has the image that is changed.
+    assert first.usage is not None
+    assert usage.input_tokens > 2 * first.usage.input_tokens
 
 
 def test_guidance_leads_away_from_a_negative_prompt(drawing: RunningServer) -> None:

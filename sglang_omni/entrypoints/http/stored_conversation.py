@@ -11,7 +11,7 @@ from sglang_omni.entrypoints.http.responses.response_object import make_response
 from sglang_omni.entrypoints.requests.response_messages import ConversationEntry
 from sglang_omni.protocol.body import MAX_MESSAGES
 from sglang_omni.protocol.errors import InvalidRequest, ItemNotFound, PreviousResponseNotFound
-from sglang_omni.protocol.response_items import Item, ResponseItemReference
+from sglang_omni.protocol.response_items import Item, ResponseImageCall, ResponseItemReference
 
 # Ids that this server gives to items have the id of the request that the item came with.
 _ITEM_ID = re.compile(r"[a-z]+_([0-9a-f]{32})_(?:in)?[0-9]+\Z")
@@ -58,14 +58,17 @@ async def resolve_references(
 ) -> list[Item]:
     """Return the items of an input, with stored ones for references.
 
-    Raises `ItemNotFound`, naming the field.
+    A drawn image without its content is a reference, too. Raises `ItemNotFound`, naming the field.
     """
-    return [
-        await _resolve(store, tenant, item.id, f"input.{index}.id")
-        if isinstance(item, ResponseItemReference)
-        else item
-        for index, item in enumerate(items)
-    ]
+    resolved: list[Item] = []
+    for index, item in enumerate(items):
+        is_drawn = isinstance(item, ResponseImageCall) and item.result is None
+        if is_drawn or isinstance(item, ResponseItemReference):
+            assert item.id is not None
+            resolved.append(await _resolve(store, tenant, item.id, f"input.{index}.id"))
+        else:
+            resolved.append(item)
+    return resolved
 
 
 async def _resolve(store: ResponseStore, tenant: str | None, item_id: str, path: str) -> Item:

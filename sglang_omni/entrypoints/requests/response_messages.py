@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from sglang_omni.entrypoints.requests.field_names import FieldNames
 from sglang_omni.protocol.body import MAX_MESSAGES
-from sglang_omni.protocol.chat import ChatMessage
+from sglang_omni.protocol.chat import ChatMessage, PastImage
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.functions import PastCall
 from sglang_omni.protocol.media import (
@@ -32,6 +32,7 @@ from sglang_omni.protocol.response_items import (
     RefusalPart,
     ResponseFunctionCall,
     ResponseFunctionCallOutput,
+    ResponseImageCall,
     ResponseMessage,
 )
 
@@ -100,6 +101,8 @@ class ChatMessages:
                 self._append(ChatMessage(role="assistant", content=parts), entry)
             case ResponseFunctionCall():
                 self._add_call(entry.item, entry)
+            case ResponseImageCall(result=str()):
+                self._add_image(entry.item, entry)
             case ResponseFunctionCallOutput(call_id=call_id, output=output):
                 result: list[Part] = [_to_text_part(part.text) for part in output]
                 message = ChatMessage(role="tool", tool_call_id=call_id, content=result)
@@ -129,6 +132,19 @@ class ChatMessages:
             for chat_name, name in _get_source_names(part).items():
                 chat_path = f"{path}.content.{index}.{chat_name}"
                 self._rename(chat_path, entry, f".content.{index}.{name}")
+
+    def _add_image(self, item: ResponseImageCall, entry: ConversationEntry) -> None:
+        """Add a drawn image to the assistant's message before it, as one answer has both."""
+        url = _to_data_uri(item.result or "", f"image/{item.output_format}")
+        image = PastImage(type="image_url", image_url=ImageUrl(url=url))
+        last = self.messages[-1] if self.messages else None
+        if last is None or last.role != "assistant":
+            path, images = self._append(ChatMessage(role="assistant", images=[image]), entry), []
+        else:
+            images = last.images
+            self.messages[-1] = last.model_copy(update={"images": [*images, image]})
+            path = f"messages.{len(self.messages) - 1}"
+        self._rename(f"{path}.images.{len(images)}.image_url.url", entry, ".result")
 
     def _add_call(self, item: ResponseFunctionCall, entry: ConversationEntry) -> None:
         """Add a call to the assistant's message before it, as one answer has both."""

@@ -6,6 +6,7 @@ from typing import Any
 from sglang_omni.protocol.compat.field_rules import FieldRules
 from sglang_omni.protocol.compat.similar_names import find_similar_field
 from sglang_omni.protocol.errors import SCHEMA_REFUSED, InvalidRequest
+from sglang_omni.protocol.responses import TOOL_TAGS
 from sglang_omni.protocol.speech import INPUT_TAGS
 
 VALIDATION_CODES = {
@@ -23,6 +24,7 @@ _UNIONS = frozenset(
         ("response_format",),
         ("text", "format"),
         ("tool_choice",),
+        ("tool_choice", "tools", _INDEX),
     }
 )
 # Validation problems that have their own reason in metrics and the audit log.
@@ -68,7 +70,7 @@ def _find_field_path(problem: Any) -> list[int | str]:
 
     In a discriminated union, pydantic puts the type before the field; it is removed here.
     """
-    location = problem["loc"][1:]
+    location = [step for step in problem["loc"][1:] if step not in TOOL_TAGS]
     path = [step for step in location if step not in INPUT_TAGS]
     if len(path) == len(location):
         # No turns of speech, which have no type behind their index.

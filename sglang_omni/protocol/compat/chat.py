@@ -19,6 +19,7 @@ from sglang_omni.protocol.compat.conversions import (
 )
 from sglang_omni.protocol.compat.field_rules import (
     Change,
+    Convert,
     FieldRules,
     Fields,
     Mapped,
@@ -57,6 +58,8 @@ from sglang_omni.protocol.compat.thinking import (
 )
 from sglang_omni.protocol.compat.video import CHAT_VIDEO_RULES
 
+# Fields of drawing that vllm-omni's chats have at the top.
+_DRAWING_FIELDS = ("width", "height", "num_inference_steps", "guidance_scale", "negative_prompt")
 # OpenAI's tiers as priorities in the queue.
 _TIERS = {"flex": "low", "priority": "high"}
 
@@ -105,6 +108,18 @@ def convert_image_config(value: Any, fields: Fields) -> Change:
     return Change(_merge_image(value, fields))
 
 
+def convert_drawing_field(name: str) -> Convert:
+    """Return the conversion of a field of drawing that stands outside `image`."""
+
+    def convert(value: Any, fields: Fields) -> Change:
+        modalities = fields.get("modalities")
+        if not isinstance(modalities, list) or "image" not in modalities:
+            return Change(ignored=(name,))
+        return Change(_merge_image({name: value}, fields))
+
+    return convert
+
+
 def _merge_image(value: Any, fields: Fields) -> Fields:
     given = fields.get("image")
     if isinstance(value, Mapping) and isinstance(given, Mapping):
@@ -147,6 +162,13 @@ _MAPPED = (
     *CHAT_VIDEO_RULES,
     Mapped("image_generation", SGLANG_OMNI, "`image`", convert_image_generation),
     Mapped("image_config", OPENROUTER, "`image`, if an image is asked for", convert_image_config),
+    *(
+        Mapped(
+            *(name, VLLM_OMNI, f"`image.{name}`, if an image is asked for"),
+            convert_drawing_field(name),
+        )
+        for name in _DRAWING_FIELDS
+    ),
 )
 _REFUSED = (
     *REFUSED,

@@ -13,6 +13,7 @@ from sglang_omni.protocol.response_items import (
     RefusalPart,
     ResponseFunctionCall,
     ResponseFunctionCallOutput,
+    ResponseImageCall,
     ResponseItemReference,
     ResponseMessage,
     ResponseReasoningItem,
@@ -38,6 +39,7 @@ RESPONSE_ITEM_RULES = FieldRules(
         ResponseFunctionCall,
         ResponseFunctionCallOutput,
         ResponseReasoningItem,
+        ResponseImageCall,
         ResponseItemReference,
     ),
     rules=(

@@ -8,6 +8,7 @@ from sglang_omni.protocol.compat.conversions import (
     convert_priority,
     ignore,
     join_names,
+    make_error,
     merge_object,
     rename,
 )
@@ -18,8 +19,10 @@ from sglang_omni.protocol.compat.field_rules import (
     Ignored,
     Mapped,
     Refused,
+    Rule,
     list_own_names,
 )
+from sglang_omni.protocol.compat.images import DRAWING_RULES
 from sglang_omni.protocol.compat.reasons import (
     AUTOMATIC_CACHE,
     GATEWAYS,
@@ -36,6 +39,8 @@ from sglang_omni.protocol.functions import PlainChoice
 from sglang_omni.protocol.responses import (
     AllowedToolsChoice,
     CreateResponseBody,
+    ImageGenerationTool,
+    ImageToolChoice,
     NamedFunctionChoice,
     ResponseFunctionTool,
     ResponseReasoning,
@@ -68,6 +73,16 @@ def convert_include(value: Any, fields: Fields) -> Change:
     return Change({"include": kept}, join_names("include", ignored))
 
 
+def convert_action(value: Any, fields: Fields) -> Change:
+    """Convert `action` of the image tool: whether a new image is drawn or one is changed."""
+    if value == "auto":
+        return Change()
+    sources = {"generate": "none", "edit": "latest"}
+    if not isinstance(value, str) or value not in sources:
+        raise make_error("action", "must be auto, generate or edit")
+    return Change({"source": sources[value]})
+
+
 _MAPPED = (
     Mapped("extra_body", GATEWAYS, "fields of the body", merge_object("extra_body")),
     Mapped(
@@ -86,6 +101,13 @@ _REFUSED = (
     Refused("conversation", OPENAI, "this server stores responses; send previous_response_id"),
     Refused("prompt", OPENAI, "this server stores no prompts; send instructions and input"),
 )
+_IMAGE_TOOL_RULES: tuple[Rule, ...] = (
+    Refused("input_image_mask", OPENAI, "the model edits whole images"),
+    Mapped("action", OPENAI, "`source`: `none` for generate, `latest` for edit", convert_action),
+    *ignore(OPENAI, "the model that answers also draws", "model"),
+    *DRAWING_RULES,
+    *ignore(OPENAI, "the model sees the images as they are", "input_fidelity"),
+)
 _IGNORED = (
     *ignore(OPENAI, "a conversation that does not fit is an error", truncation="disabled"),
     *ignore(OPENAI, "it limits hosted tools, and there are none", "max_tool_calls"),
@@ -102,11 +124,14 @@ CREATE_RESPONSE_RULES = FieldRules(
     nested={
         "input": RESPONSE_ITEM_RULES,
         "tools": FieldRules(
-            own=list_own_names(ResponseFunctionTool),
-            rules=(Ignored("cache_control", GATEWAYS, AUTOMATIC_CACHE),),
+            own=list_own_names(ResponseFunctionTool, ImageGenerationTool),
+            rules=(
+                Ignored("cache_control", GATEWAYS, AUTOMATIC_CACHE),
+                *_IMAGE_TOOL_RULES,
+            ),
         ),
         "tool_choice": FieldRules(
-            list_own_names(PlainChoice, NamedFunctionChoice, AllowedToolsChoice)
+            list_own_names(PlainChoice, NamedFunctionChoice, ImageToolChoice, AllowedToolsChoice)
         ),
         "text": FieldRules(
             own=list_own_names(ResponseTextConfig),

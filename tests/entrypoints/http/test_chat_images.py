@@ -123,6 +123,7 @@ def test_ming_s_own_fields_reach_the_drawing(client: openai.OpenAI, backend: Fak
         ({"image_config": {"aspect_ratio": "2:1", "image_size": "0.5K"}}, (2.0, 512)),
         ({"image_generation": {"width": 512, "height": 512}}, (None, 512)),
         ({"image": {"aspect_ratio": 3}, "image_config": {"image_size": "1K"}}, (3.0, 1024)),
+        ({"width": 512, "height": 512}, (None, 512)),
     ],
 )
 def test_other_programs_fields_are_understood(
@@ -131,6 +132,20 @@ def test_other_programs_fields_are_understood(
     post(http, 200, **fields)
     (request,) = drawn(backend)
     assert (request.aspect, request.resolution) == expected
+
+
+def test_vllm_omni_s_fields_outside_of_image_are_those_of_it(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    fields = {"num_inference_steps": 8, "guidance_scale": 3.5, "negative_prompt": "rain"}
+    post(http, 200, **fields, image={"cfg": 2.5})
+    (request,) = drawn(backend)
+    assert (request.steps, request.cfg, request.negative_prompt) == (8, 2.5, "rain")
+    backend.requests.clear()
+    reply = http.post("/v1/chat/completions", json={"messages": HELLO, **fields})
+    assert reply.status_code == 200
+    assert set(reply.headers["x-ignored-fields"].split(", ")) == set(fields)
+    assert drawn(backend) == []
 
 
 def test_the_latest_image_is_changed_and_is_in_the_prompt(

@@ -12,6 +12,7 @@ from sglang_omni.entrypoints.requests.images import name_quality
 from sglang_omni.media.image_file import encode_image, get_image_media_type
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.image_answer import AnswerEvents
+from sglang_omni.pipeline.image_call import CallEvents, DrawingStarted
 from sglang_omni.pipeline.image_request import CompletedImage, PartialImage
 from sglang_omni.pipeline.request import Event
 from sglang_omni.pipeline.work_threads import run_off_loop
@@ -55,7 +56,7 @@ class PreviewFile(ImageFile):
     number: int
 
 
-FileEvent = Event | PreviewFile | FinishedFile
+FileEvent = Event | DrawingStarted | PreviewFile | FinishedFile
 FileEvents = AsyncGenerator[FileEvent, None]
 
 
@@ -87,7 +88,7 @@ class ImageEncoder:
             "output_format": self.fields.output_format,
         }
 
-    async def encode_events(self, events: AnswerEvents) -> FileEvents:
+    async def encode_events(self, events: AnswerEvents | CallEvents) -> FileEvents:
         """Pass the events of an answer on, with files in place of pixels."""
         async with aclosing(events):
             async for event in events:

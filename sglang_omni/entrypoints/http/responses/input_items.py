@@ -11,6 +11,7 @@ from sglang_omni.protocol.response_items import (
     RefusalPart,
     ResponseFunctionCall,
     ResponseFunctionCallOutput,
+    ResponseImageCall,
     ResponseMessage,
     ResponseReasoningItem,
 )
@@ -44,6 +45,8 @@ def _build_item(item: Item, number: str) -> Json:
             output = parts[0].text if len(parts) == 1 else [part.model_dump() for part in parts]
             result = {"call_id": call_id, "output": output}
             return {"id": item.id or f"fco_{number}", **common, **result}
+        case ResponseImageCall():
+            return {**item.model_dump(exclude_defaults=True), **common, "result": item.result}
     raise AssertionError(f"no object for {item.type}")
 
 

@@ -7,6 +7,12 @@ from typing import Any
 from sglang_omni.entrypoints.http.errors import to_public_error
 from sglang_omni.entrypoints.http.responses.chat_completion import build_invalid_calls
 from sglang_omni.entrypoints.http.responses.event_numbering import EventNumbering
+from sglang_omni.entrypoints.http.responses.image_call_item import IMAGE_CALL, ImageCallItem
+from sglang_omni.entrypoints.http.responses.image_files import (
+    FileEvent,
+    FinishedFile,
+    PreviewFile,
+)
 from sglang_omni.entrypoints.http.responses.response_items import (
     MESSAGE,
     REASONING,
@@ -21,8 +27,8 @@ from sglang_omni.entrypoints.http.responses.response_object import (
     build_usage,
 )
 from sglang_omni.entrypoints.http.responses.sse import NamedEvent
+from sglang_omni.pipeline.image_call import DrawingStarted
 from sglang_omni.pipeline.request import (
-    Event,
     Finished,
     ReasoningDelta,
     TextDelta,
@@ -32,7 +38,7 @@ from sglang_omni.protocol.errors import OmniError
 from sglang_omni.protocol.tools import ToolCall, ToolCallDelta, ToolCallStart
 
 Json = dict[str, Any]
-Events = AsyncGenerator[Event, None]
+Events = AsyncGenerator[FileEvent, None]
 # Stores a complete response, and returns it as the client gets it.
 Keep = Callable[[Json], Awaitable[Json]]
 
@@ -80,8 +86,9 @@ class ResponseWriter:
         self._output: list[Json] = []
         self._open_item: OutputTextItem | None = None
         self._open_call_item: OutputCallItem | None = None
+        self._open_image_item: ImageCallItem | None = None
 
-    def write(self, event: Event) -> list[NamedEvent]:
+    def write(self, event: FileEvent) -> list[NamedEvent]:
         """Return the events that tell of `event`, possibly none."""
         opening = [] if self.has_started else self._start()
         match event:
@@ -95,6 +102,13 @@ class ResponseWriter:
                 return [*opening, self._open_call_item.add(text)]
             case ToolCalled(call):
                 return [*opening, *self._close_call(call)]
+            case DrawingStarted(prompt):
+                return [*opening, *self._open_image(prompt)]
+            case PreviewFile() if self._open_image_item is not None:
+                return [*opening, self._open_image_item.show(event)]
+            case FinishedFile() if self._open_image_item is not None:
+                item, written = self._open_image_item.finish(event)
+                return [*opening, *self._add_image(item, written)]
             case Finished():
                 return [*opening, *self._close(event)]
         return opening
@@ -116,7 +130,7 @@ class ResponseWriter:
 
     def fail(self, error: OmniError) -> list[NamedEvent]:
         """Return the last events of a response that failed, with what there is of its output."""
-        closing = [*self._cut_call(), *self._close_item("incomplete")]
+        closing = [*self._cut_call(), *self._fail_image(), *self._close_item("incomplete")]
         response = self._info.build("failed", self._output, error=build_error(error))
         return [*closing, self.end(response)]
 
@@ -143,6 +157,22 @@ class ResponseWriter:
         self._output.append(item)
         return [*opening, *written]
 
+    def _open_image(self, prompt: str | None) -> list[NamedEvent]:
+        closing = self._close_item("completed")
+        self._open_image_item = ImageCallItem(prompt, self._get_next_place(), self._numbering)
+        return [*closing, *self._open_image_item.open()]
+
+    def _add_image(self, item: Json, written: list[NamedEvent]) -> list[NamedEvent]:
+        self._open_image_item = None
+        self._output.append(item)
+        return written
+
+    def _fail_image(self) -> list[NamedEvent]:
+        """End an image that failed."""
+        if self._open_image_item is None:
+            return []
+        return self._add_image(*self._open_image_item.fail())
+
     def _cut_call(self) -> list[NamedEvent]:
         """End a call that is incomplete. It is no part of the response: nobody could run it."""
         if self._open_call_item is None:
@@ -162,7 +192,8 @@ class ResponseWriter:
 
     def _is_between_calls(self, delta: TextDelta | ReasoningDelta) -> bool:
         """Return whether a text is the white space behind a call, which is no message."""
-        has_called = bool(self._output) and self._output[-1]["type"] == "function_call"
+        called = ("function_call", IMAGE_CALL)
+        has_called = bool(self._output) and self._output[-1]["type"] in called
         return has_called and self._open_item is None and not delta.text.strip()
 
     def _open(self, kind: TextKind) -> list[NamedEvent]:

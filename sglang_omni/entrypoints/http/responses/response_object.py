@@ -8,7 +8,11 @@ from sglang_omni.entrypoints.requests.token_text import TokenText
 from sglang_omni.pipeline.request import Usage
 from sglang_omni.protocol.errors import OmniError
 from sglang_omni.protocol.functions import PlainChoice
-from sglang_omni.protocol.responses import CreateResponseBody
+from sglang_omni.protocol.responses import (
+    CreateResponseBody,
+    ImageGenerationTool,
+    ResponseFunctionTool,
+)
 
 Json = dict[str, Any]
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
@@ -65,7 +69,7 @@ def build_settings(body: CreateResponseBody, request_id: str, model: str) -> Jso
         "temperature": body.temperature,
         "text": {"format": body.text.format.model_dump(by_alias=True)},
         "tool_choice": _build_tool_choice(body),
-        "tools": [tool.model_dump() for tool in body.tools],
+        "tools": [_build_tool(tool) for tool in body.tools],
         "top_logprobs": body.top_logprobs or 0,
         "top_p": body.top_p,
         "truncation": "disabled",
@@ -78,14 +82,20 @@ def _build_tool_choice(body: CreateResponseBody) -> Json | str:
     return choice.type if isinstance(choice, PlainChoice) else choice.model_dump()
 
 
+def _build_tool(tool: ResponseFunctionTool | ImageGenerationTool) -> Json:
+    return tool.model_dump(exclude_none=isinstance(tool, ImageGenerationTool))
+
+
 def build_usage(usage: Usage) -> Json:
-    """Return OpenAI's usage object of a response."""
+    """Return OpenAI's usage object of a response. Drawn images are among its output."""
+    output_tokens = usage.completion_tokens + usage.image_tokens
+    drawn = {"image_tokens": usage.image_tokens} if usage.image_tokens else {}
     return {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens},
-        "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "output_tokens": output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens, **drawn},
+        "total_tokens": usage.prompt_tokens + output_tokens,
     }
 
 

@@ -1,6 +1,6 @@
 """The route `POST /v1/responses`."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from sglang_omni.entrypoints.http.response_store import (
     build_stored_response,
 )
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse
+from sglang_omni.entrypoints.http.responses.image_files import FileEvents, ImageEncoder
 from sglang_omni.entrypoints.http.responses.input_items import build_input_items
 from sglang_omni.entrypoints.http.responses.response_events import (
     Keep,
@@ -35,6 +36,8 @@ from sglang_omni.entrypoints.http.stored_conversation import (
 from sglang_omni.entrypoints.requests.metadata import RequestMetadata, require_model
 from sglang_omni.entrypoints.requests.responses import PreparedRequest, prepare_request
 from sglang_omni.pipeline.completeness import require_finished
+from sglang_omni.pipeline.image_call import answer_with_call, draw_called_images
+from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.compat.responses import CREATE_RESPONSE_RULES
 from sglang_omni.protocol.response_items import Item
@@ -113,6 +116,26 @@ def _make_keep(store: ResponseStore, tenant: str | None, prepared: _Prepared) ->
     return keep
 
 
+def start_answer(request: PreparedRequest, backend: Backend) -> FileEvents:
+    """Return the events of an answer, with files in place of images."""
+    images = request.images
+    if images is None:
+        answer: FileEvents = require_finished(backend.respond(request.chat))
+        return request.field_names.in_errors_of(answer)
+    image_names = images.use.field_names
+
+    def draw(image: ImageRequest) -> AsyncGenerator[ImageEvent, None]:
+        return image_names.in_errors_of(backend.draw(image))
+
+    if images.image is not None:
+        events = answer_with_call(images.image, draw)
+    else:
+        assert images.called is not None
+        said = request.field_names.in_errors_of(require_finished(backend.respond(request.chat)))
+        events = draw_called_images(said, images.called, draw)
+    return ImageEncoder(images.use.tool).encode_events(events)
+
+
 class ResponseRoute(JSONRoute):
     """The route that makes responses."""
 
@@ -148,8 +171,7 @@ def create_router(backend: Backend, store: ResponseStore) -> APIRouter:
             work, _prepare, body, conversation, items, backend, metadata, size
         )
         keep = _make_keep(store, tenant, prepared)
-        answer = require_finished(backend.respond(prepared.request.chat))
-        events = prepared.request.field_names.in_errors_of(answer)
+        events = start_answer(prepared.request, backend)
         if body.stream:
             return NamedSSEResponse(stream_response(events, prepared.info, keep))
 
