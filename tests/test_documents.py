@@ -18,7 +18,7 @@ from sglang_omni.entrypoints.cli.config_arguments import ALIASES, read_config, t
 from sglang_omni.entrypoints.cli.main import build_parser
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("benchmarks", "ci", "cookbook", "docs")
+FOLDERS = ("benchmarks", "ci", "cookbook", "deploy", "docs")
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(path for name in FOLDERS for path in (ROOT / name).rglob("*.md"))]
 )
@@ -26,7 +26,16 @@ SCRIPTS = sorted(path for name in FOLDERS for path in (ROOT / name).rglob("*.sh"
 
 # Of the tools that scripts and recipes call, by tool.
 FOREIGN = {
-    "curl": {"--retry"},
+    "apt-get": {"--no-install-recommends"},
+    "curl": {"--retry", "--silent", "--fail", "--header", "--data"},
+    "debootstrap": {"--variant", "--include"},
+    "env": {"--chdir"},
+    "helm": {"--set"},
+    "mount": {"--bind", "--rbind"},
+    "setpriv": {"--reuid", "--regid", "--clear-groups", "--no-new-privs", "--bounding-set"},
+    "systemctl": {"--now"},
+    "unshare": {"--mount", "--propagation"},
+    "wc": {"--bytes"},
     "git": {"--quiet", "--short"},
     "wyoming-openai": {"--stt-realtime-models"},
     "uv": {
@@ -41,9 +50,20 @@ FOREIGN = {
         "--constraints",
         "--output-file",
         "--require-hashes",
+        "--no-cache",
+        "--compile-bytecode",
     },
-    "pip": {"--disable-pip-version-check", "--only-binary", "--implementation", "--platform"},
-    "tar": {"--owner", "--group"},
+    "pip": {
+        "--disable-pip-version-check",
+        "--only-binary",
+        "--implementation",
+        "--platform",
+        "--no-cache-dir",
+    },
+    "tar": {
+        *("--owner", "--group", "--create", "--exclude", "--files-from", "--extract"),
+        "--directory",
+    },
     "docker": {
         "--read-only",
         "--tmpfs",
@@ -51,6 +71,9 @@ FOREIGN = {
         "--user",
         "--cap-drop",
         "--security-opt",
+        "--target",
+        "--gpus",
+        "--build",
     },
     "venv": {"--without-pip", "--system-site-packages"},
     "pgrep": {"--full", "--count", "--parent"},

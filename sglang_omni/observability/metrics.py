@@ -3,43 +3,33 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from sglang_omni.observability.engine_counters import describe_counter
 from sglang_omni.observability.trace import Trace
 from sglang_omni.version import package_version
+
+# A series for the time at which each series began: nothing here uses them.
+disable_created_metrics()
 
 PREFIX = "sgl_omni"
 # The route label of requests that were refused before routing.
 PROTOCOL_ROUTE = "protocol"
 SECONDS_BUCKETS = (
-    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75),
+    *(0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75),
     *(1, 1.5, 2.5, 5, 10, 30, 60, 120),
 )
-RTF_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5)
+REAL_TIME_RATIO_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5)
 STALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-# Engine counters that go up and down. All others only increase until the engine restarts.
-GAUGES = frozenset(
-    (
-        "active_slots",
-        "waiting",
-        "running",
-        "kv_tokens_used",
-        "kv_tokens_capacity",
-        "kv_tokens_requested",
-        "waiting_tokens",
-        "tokens_per_second",
-        "cache_hit_rate",
-        "admitted",
-        "queued",
-        "image_cache_entries",
-        "image_cache_bytes",
-        "audio_cache_entries",
-        "audio_cache_bytes",
-    )
-)
-
 LABELS = ("engine", "replica")
 
 Engines = Callable[[], Mapping[str, Mapping[str, Any]]]
@@ -55,9 +45,11 @@ class RequestMetrics:
         )
         build.labels(package_version()).set(1)
         self._requests = self._create(
-            Counter, "requests", "Requests that have ended", ["route", "status"]
+            Counter, "requests", "Requests that have ended, refused ones too", ["route", "status"]
         )
-        self._refusals = self._create(Counter, "refusals", "Refused requests", ["reason"])
+        self._refusals = self._create(
+            Counter, "refusals", "Requests refused by the API process, by reason", ["reason"]
+        )
         self.in_flight = self._create(Gauge, "requests_in_flight", "Requests being served", [])
         self.tasks = self._create(Gauge, "tasks", "Tasks of the event loop", [])
         self.stalls = self._create(
@@ -85,12 +77,12 @@ class RequestMetrics:
         self._ttfa = self._create_seconds(
             "time_to_first_audio_seconds", "Time from arrival to the first audio", ["route"]
         )
-        self._rtf = self._create(
+        self._real_time_ratios = self._create(
             Histogram,
-            "real_time_factor",
-            "Seconds of generation per second of audio",
+            "real_time_ratio",
+            "Seconds of generation for a second of audio; above 1 the listener waits",
             ["route"],
-            buckets=RTF_BUCKETS,
+            buckets=REAL_TIME_RATIO_BUCKETS,
         )
         self._audio = self._create(
             Counter, "audio_seconds", "Seconds of generated audio", ["route"]
@@ -117,7 +109,7 @@ class RequestMetrics:
             self._ttft.labels(route).observe(trace.first_text_at - trace.started_at)
         if trace.playback is not None:
             self._ttfa.labels(route).observe(trace.playback.first_s)
-            self._rtf.labels(route).observe(trace.playback.rtf)
+            self._real_time_ratios.labels(route).observe(trace.playback.rtf)
             self._audio.labels(route).inc(trace.playback.audio_s)
             self._underruns.labels(route).inc(trace.playback.underrun_s)
 
@@ -150,21 +142,26 @@ class EngineCollector(Collector):
         restarts = CounterMetricFamily(
             f"{PREFIX}_engine_restarts", "Restarts after a crash or a hang", labels=LABELS
         )
+        slots = GaugeMetricFamily(
+            f"{PREFIX}_engine_slots", "Voices that can speak at a time", labels=LABELS
+        )
         families: dict[str, Metric] = {}
         for name, engine in self._engines().items():
             labels = [engine.get("kind", name), str(engine.get("replica", 0))]
             up.add_metric(labels, engine.get("state") == "ready")
             restarts.add_metric(labels, engine.get("restarts", 0))
+            if "slots" in (info := engine.get("info") or {}):
+                slots.add_metric(labels, info["slots"])
             for counter, value in engine.get("counters", {}).items():
                 family = families.setdefault(counter, _create_family(counter))
                 family.add_metric(labels, value)  # type: ignore[attr-defined]
-        yield from (up, restarts, *families.values())
+        yield from (up, restarts, slots, *families.values())
 
 
-def _create_family(counter: str) -> Metric:
-    kind = GaugeMetricFamily if counter in GAUGES else CounterMetricFamily
-    name = f"{PREFIX}_engine_{counter}"
-    return kind(name, f"Engine counter: {counter.replace('_', ' ')}", labels=LABELS)
+def _create_family(name: str) -> Metric:
+    counter = describe_counter(name)
+    kind = GaugeMetricFamily if counter.is_gauge else CounterMetricFamily
+    return kind(f"{PREFIX}_engine_{name}", counter.text, labels=LABELS)
 
 
 def render_metrics(*registries: CollectorRegistry) -> bytes:

@@ -5,18 +5,16 @@ from prometheus_client.registry import CollectorRegistry
 
 from sglang_omni.observability.metrics import EngineCollector, RequestMetrics, render_metrics
 from sglang_omni.version import package_version
-from tests.observability.test_dashboard import COUNTERS
+from tests.observability.test_dashboard import render_series
 
 NOT_BASE_UNITS = ("_ms", "_milliseconds", "_minutes", "_kb", "_mb", "_percent")
 
 
 def families() -> dict[str, tuple[str, str]]:
     """The type and the help text of every metric, by the name that a scrape shows."""
-    engines = CollectorRegistry()
-    engine = {"state": "ready", "restarts": 1, "counters": dict.fromkeys(COUNTERS, 1.0)}
-    engines.register(EngineCollector(lambda: {"talker": engine}))
-    lines = render_metrics(RequestMetrics().registry, engines).decode().splitlines()
-    comments = [line.split(" ", 3)[1:] for line in lines if line.startswith("# ")]
+    comments = [
+        line.split(" ", 3)[1:] for line in render_series().splitlines() if line.startswith("# ")
+    ]
     types = {name: text for kind, name, text in comments if kind == "TYPE"}
     return {name: (types[name], text) for kind, name, text in comments if kind == "HELP"}
 
@@ -25,10 +23,19 @@ def test_counters_alone_end_in_total_and_every_metric_has_a_help_text() -> None:
     found = families()
     assert len(found) > 20
     for name, (kind, text) in found.items():
-        # A counter's `_created` series is a gauge of its own.
         assert name.endswith("_total") == (kind == "counter"), name
         assert name.startswith("sgl_omni_"), name
-        assert text, name
+        assert len(text.split()) > 1, name
+        assert not name.endswith("_created"), name
+
+
+def test_counters_of_other_engines_are_shown() -> None:
+    engines = CollectorRegistry()
+    engine = {"state": "ready", "counters": {"own_steps": 3.0}}
+    engines.register(EngineCollector(lambda: {"toy": engine}))
+    assert 'sgl_omni_engine_own_steps_total{engine="toy",replica="0"} 3.0' in (
+        render_metrics(engines).decode()
+    )
 
 
 def test_units_are_base_units() -> None:

@@ -66,7 +66,7 @@ def test_requests_are_counted_with_what_was_heard(http: httpx.Client) -> None:
     assert more("sgl_omni_time_to_first_token_seconds_count", ROUTE) == 1
     assert more("sgl_omni_time_to_first_audio_seconds_count", ROUTE) == 1
     assert more("sgl_omni_audio_seconds_total", ROUTE) == pytest.approx(2 * TONE_S)
-    assert more("sgl_omni_real_time_factor_count", ROUTE) == 1
+    assert more("sgl_omni_real_time_ratio_count", ROUTE) == 1
     assert after["sgl_omni_build_info", package_version()] == 1
     assert after["sgl_omni_requests_in_flight",] == 1  # The one that asks for metrics.
 

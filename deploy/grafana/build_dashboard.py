@@ -1,0 +1,414 @@
+"""Write the Grafana dashboard, `dashboard.json` beside this file.
+
+python deploy/grafana/build_dashboard.py
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+PATH = Path(__file__).with_name("dashboard.json")
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+WIDTH, HEIGHT, STAT_HEIGHT = 24, 8, 4
+# Of one server or of all, as the variable at the top says.
+ON = 'instance=~"$instance"'
+RATE = "[$__rate_interval]"
+GREEN, YELLOW, RED = "green", "orange", "red"
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and how its series are called."""
+
+    text: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel: what it shows, in which unit, and from which values on it is yellow and red.
+
+    `thresholds` in falling order mean that small values are bad.
+    """
+
+    title: str
+    description: str
+    unit: str
+    queries: tuple[Query, ...]
+    thresholds: tuple[float, float] | None = None
+    is_stat: bool = False
+    width: int = 8
+    maximum: float | None = None
+
+
+def rate(name: str, labels: str = "", by: str = "") -> str:
+    """Return the sum of a counter's rates."""
+    inner = f"{ON},{labels}" if labels else ON
+    return f"sum{f' by ({by})' if by else ''} (rate({name}{{{inner}}}{RATE}))"
+
+
+def quantile(share: float, name: str, by: str = "") -> str:
+    """Return a quantile of a histogram."""
+    groups = f"le, {by}" if by else "le"
+    return f"histogram_quantile({share}, {rate(f'{name}_bucket', by=groups)})"
+
+
+def both(name: str, by: str) -> tuple[Query, ...]:
+    """Return the median and the 95th percentile of a histogram."""
+    shown = f"{{{{{by}}}}}"
+    return (
+        Query(quantile(0.5, name, by), f"{shown}, p50"),
+        Query(quantile(0.95, name, by), f"{shown}, p95"),
+    )
+
+
+def share(part: str, whole: str) -> str:
+    """Return a share of two rates, 0 while there is nothing to divide by."""
+    return f"({part}) / (({whole}) > 0) or vector(0)"
+
+
+REQUESTS = "sgl_omni_requests_total"
+TALKER = 'engine="talker"'
+ROWS: dict[str, tuple[Panel, ...]] = {
+    "Overview": (
+        Panel(
+            *(
+                "Ready",
+                "Share of engines that are ready. Below 100 % some requests fail.",
+                "percentunit",
+            ),
+            (Query(f"avg(sgl_omni_engine_up{{{ON}}})", "ready"),),
+            thresholds=(0.999, 0.75),
+            is_stat=True,
+            width=4,
+        ),
+        Panel(
+            *(
+                "Errors",
+                "Share of requests that ended with a status of 500 or above.",
+                "percentunit",
+            ),
+            (Query(share(rate(REQUESTS, 'status=~"5.."'), rate(REQUESTS)), "errors"),),
+            thresholds=(0.01, 0.05),
+            is_stat=True,
+            width=4,
+        ),
+        Panel(
+            *("First audio, p95", "From a request's arrival to its first sound.", "s"),
+            (Query(quantile(0.95, "sgl_omni_time_to_first_audio_seconds"), "p95"),),
+            thresholds=(0.5, 1.0),
+            is_stat=True,
+            width=4,
+        ),
+        Panel(
+            *(
+                "Listeners",
+                "Voices that speak now, of those that can speak at a time.",
+                "percentunit",
+            ),
+            (
+                Query(
+                    f"sum(sgl_omni_engine_active_slots{{{ON},{TALKER}}}) / "
+                    f"sum(sgl_omni_engine_slots{{{ON},{TALKER}}})",
+                    "speaking",
+                ),
+            ),
+            thresholds=(0.8, 0.95),
+            is_stat=True,
+            width=4,
+        ),
+        Panel(
+            *(
+                "Silence where speech was due",
+                "Of the speech sent. Above 0 listeners hear gaps.",
+                "percentunit",
+            ),
+            (
+                Query(
+                    share(
+                        rate("sgl_omni_underrun_seconds_total"),
+                        rate("sgl_omni_audio_seconds_total"),
+                    ),
+                    "gaps",
+                ),
+            ),
+            thresholds=(0.001, 0.01),
+            is_stat=True,
+            width=4,
+        ),
+        Panel(
+            *("Version", "Versions of the servers that are shown.", "none"),
+            (Query(f"count by (version) (sgl_omni_build_info{{{ON}}})", "{{version}}"),),
+            is_stat=True,
+            width=4,
+        ),
+    ),
+    "Requests": (
+        Panel(
+            *("Requests", "Requests that ended, by route and status.", "reqps"),
+            (Query(rate(REQUESTS, by="route, status"), "{{route}} {{status}}"),),
+        ),
+        Panel(
+            *("Duration", "From a request's arrival to its last byte.", "s"),
+            both("sgl_omni_request_duration_seconds", "route"),
+        ),
+        Panel(
+            *(
+                "Refused",
+                "Requests refused by the API process, and those for which a queue was full.",
+                "reqps",
+            ),
+            (
+                Query(rate("sgl_omni_refusals_total", by="reason"), "{{reason}}"),
+                Query(
+                    rate("sgl_omni_engine_rejected_total", by="engine"), "{{engine}}: queue full"
+                ),
+            ),
+        ),
+        Panel(
+            *("First text", "From a request's arrival to its first text.", "s"),
+            both("sgl_omni_time_to_first_token_seconds", "route"),
+        ),
+        Panel(
+            *(
+                "At work and waiting",
+                "Requests in the server, with a place in an engine, and in a queue.",
+                "short",
+            ),
+            (
+                Query(f"sum(sgl_omni_requests_in_flight{{{ON}}})", "in the server"),
+                Query(f"sum by (engine) (sgl_omni_engine_admitted{{{ON}}})", "{{engine}}: at work"),
+                Query(f"sum by (engine) (sgl_omni_engine_queued{{{ON}}})", "{{engine}}: waiting"),
+            ),
+        ),
+        Panel(
+            *(
+                "Event loop stalls, p99",
+                "How late the API process wakes up. Everybody waits meanwhile.",
+                "s",
+            ),
+            (Query(quantile(0.99, "sgl_omni_event_loop_stall_seconds"), "p99"),),
+            thresholds=(0.05, 0.25),
+        ),
+    ),
+    "Speech": (
+        Panel(
+            *("First audio", "From a request's arrival to its first sound.", "s"),
+            both("sgl_omni_time_to_first_audio_seconds", "route"),
+        ),
+        Panel(
+            *(
+                "Real-time ratio",
+                "Seconds of generation for a second of sound. At 1 listeners begin to wait.",
+                "none",
+            ),
+            both("sgl_omni_real_time_ratio", "route"),
+            thresholds=(0.8, 1.0),
+        ),
+        Panel(
+            *(
+                "Speech",
+                "Seconds of sound made in a second, and of silence where sound was due.",
+                "none",
+            ),
+            (
+                Query(rate("sgl_omni_audio_seconds_total"), "speech"),
+                Query(rate("sgl_omni_underrun_seconds_total"), "silence"),
+            ),
+        ),
+        Panel(
+            *("Voices", "Voices that speak, that wait, and that can speak at a time.", "short"),
+            (
+                Query(f"sum(sgl_omni_engine_active_slots{{{ON},{TALKER}}})", "speaking"),
+                Query(f"sum(sgl_omni_engine_waiting{{{ON},{TALKER}}})", "waiting"),
+                Query(f"sum(sgl_omni_engine_slots{{{ON},{TALKER}}})", "capacity"),
+            ),
+        ),
+        Panel(
+            *("Talker step", "Duration of one step of the talker.", "s"),
+            (
+                Query(
+                    f"{rate('sgl_omni_engine_step_seconds_total', TALKER)} / "
+                    f"({rate('sgl_omni_engine_steps_total', TALKER)} > 0)",
+                    "step",
+                ),
+            ),
+        ),
+        Panel(
+            *("Talker batch", "Voices that share a step.", "short"),
+            (
+                Query(
+                    f"{rate('sgl_omni_engine_patches_total', TALKER)} / "
+                    f"({rate('sgl_omni_engine_steps_total', TALKER)} > 0)",
+                    "voices",
+                ),
+            ),
+        ),
+    ),
+    "Text and media": (
+        Panel(
+            *("KV cache", "Share of the thinker's KV cache that is in use.", "percentunit"),
+            (
+                Query(
+                    f"sgl_omni_engine_kv_tokens_used{{{ON}}} / "
+                    f"(sgl_omni_engine_kv_tokens_capacity{{{ON}}} > 0)",
+                    "{{instance}} {{replica}}",
+                ),
+            ),
+            thresholds=(0.8, 0.95),
+            maximum=1,
+        ),
+        Panel(
+            *("Tokens", "Tokens that the thinker generates and reads.", "none"),
+            (
+                Query(f"sum(rate(sglang:generation_tokens_total{{{ON}}}{RATE}))", "generated"),
+                Query(f"sum(rate(sglang:prompt_tokens_total{{{ON}}}{RATE}))", "read"),
+            ),
+        ),
+        Panel(
+            *(
+                "Encoder caches",
+                "Share of encodings that were taken from the cache.",
+                "percentunit",
+            ),
+            tuple(
+                Query(
+                    share(
+                        rate(f"sgl_omni_engine_{kind}_cache_hits_total"),
+                        f"{rate(f'sgl_omni_engine_{kind}_cache_hits_total')} + "
+                        f"{rate(f'sgl_omni_engine_{kind}_cache_misses_total')}",
+                    ),
+                    kind,
+                )
+                for kind in ("image", "audio")
+            ),
+            maximum=1,
+        ),
+    ),
+    "Stages and engines": (
+        Panel(
+            *("Stages, p95", "Duration of each stage of a request.", "s"),
+            (Query(quantile(0.95, "sgl_omni_stage_duration_seconds", "stage"), "{{stage}}"),),
+        ),
+        Panel(
+            *("First output of stages, p95", "From a stage's beginning to its first output.", "s"),
+            (Query(quantile(0.95, "sgl_omni_stage_first_output_seconds", "stage"), "{{stage}}"),),
+        ),
+        Panel(
+            *("Failures of stages", "Stages that failed or were cancelled.", "ops"),
+            (
+                Query(
+                    rate("sgl_omni_stage_failures_total", by="stage, error"), "{{stage}}: {{error}}"
+                ),
+            ),
+        ),
+        Panel(
+            *("Engines", "1 if an engine is ready, else 0.", "short"),
+            (Query(f"sgl_omni_engine_up{{{ON}}}", "{{instance}} {{engine}} {{replica}}"),),
+            width=12,
+            maximum=1,
+        ),
+        Panel(
+            *("Restarts in the last hour", "Restarts of engines after a crash or a hang.", "short"),
+            (
+                Query(
+                    f"increase(sgl_omni_engine_restarts_total{{{ON}}}[1h])",
+                    "{{instance}} {{engine}} {{replica}}",
+                ),
+            ),
+            thresholds=(1, 3),
+            width=12,
+        ),
+    ),
+}
+
+
+def build_dashboard() -> Json:
+    """Return the dashboard."""
+    variables = [
+        {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"},
+        {
+            "name": "instance",
+            "type": "query",
+            "label": "Server",
+            "datasource": SOURCE,
+            "query": "label_values(sgl_omni_build_info, instance)",
+            "refresh": 2,
+            "multi": True,
+            "includeAll": True,
+            "current": {"text": "All", "value": "$__all"},
+        },
+    ]
+    return {
+        "title": "sglang-omni",
+        "uid": "sglang-omni",
+        "tags": ["sglang-omni"],
+        "schemaVersion": 39,
+        "refresh": "10s",
+        "time": {"from": "now-30m", "to": "now"},
+        "templating": {"list": variables},
+        "panels": list(_place_rows()),
+    }
+
+
+def _place_rows() -> Iterator[Json]:
+    top, number = 0, 0
+    for title, panels in ROWS.items():
+        number += 1
+        place = {"x": 0, "y": top, "w": WIDTH, "h": 1}
+        yield {"id": number, "type": "row", "title": title, "collapsed": False, "gridPos": place}
+        top, left = top + 1, 0
+        height = STAT_HEIGHT if panels[0].is_stat else HEIGHT
+        for panel in panels:
+            if left + panel.width > WIDTH:
+                top, left = top + height, 0
+            number += 1
+            place = {"x": left, "y": top, "w": panel.width, "h": height}
+            yield {"id": number, "gridPos": place, **build_panel(panel)}
+            left += panel.width
+        top += height
+
+
+def build_panel(panel: Panel) -> Json:
+    """Return a panel without its place."""
+    defaults: Json = {"unit": panel.unit, "min": 0}
+    if panel.maximum is not None:
+        defaults["max"] = panel.maximum
+    if panel.thresholds is not None:
+        defaults["thresholds"] = {"mode": "absolute", "steps": _build_steps(panel.thresholds)}
+    elif panel.is_stat:
+        defaults["color"] = {"mode": "fixed", "fixedColor": "text"}
+    options: Json = {"legend": {"displayMode": "list", "placement": "bottom"}}
+    if panel.is_stat:
+        text_mode = "name" if panel.unit == "none" else "value"
+        options = {"reduceOptions": {"calcs": ["lastNotNull"]}, "textMode": text_mode}
+    elif panel.thresholds is not None:
+        defaults["custom"] = {"thresholdsStyle": {"mode": "dashed"}}
+    return {
+        "type": "stat" if panel.is_stat else "timeseries",
+        "title": panel.title,
+        "description": panel.description,
+        "datasource": SOURCE,
+        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "options": options,
+        "targets": [
+            {"refId": chr(65 + index), "expr": query.text, "legendFormat": query.name}
+            for index, query in enumerate(panel.queries)
+        ],
+    }
+
+
+def _build_steps(thresholds: Sequence[float]) -> list[Json]:
+    yellow, red = thresholds
+    if red > yellow:
+        steps = [(None, GREEN), (yellow, YELLOW), (red, RED)]
+    else:
+        steps = [(None, RED), (red, YELLOW), (yellow, GREEN)]
+    return [{"value": value, "color": colour} for value, colour in steps]
+
+
+if __name__ == "__main__":
+    PATH.write_text(json.dumps(build_dashboard(), indent=1) + "\n", encoding="utf-8")
