@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: serve test coverage fuzz bench lint install lock
+.PHONY: serve test coverage fuzz bench docs lint install lock
 
 serve: $(STAMP)
 	$(BIN)/sgl-omni serve --version v1 $(if $(MODEL),--model-path $(MODEL)) $(ARGS)
@@ -27,6 +27,10 @@ fuzz: $(STAMP)
 
 bench: $(STAMP)
 	ci/bench.sh $(ARGS)
+
+# The documents as a site in build/docs; needs no network.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -42,6 +42,7 @@ unshare --mount --propagation private bash -c '
     mount --bind "$root" "$root"
     mount --rbind /dev "$root/dev"
     mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
     mount -o remount,bind,ro "$root"
     mount -t tmpfs -o size=256m,mode=1777 none "$root/tmp"
     mount -t tmpfs -o size=1g,mode=1777 none "$root/dev/shm"

@@ -1,4 +1,4 @@
-"""The README's examples work as they stand, and give what it says they give."""
+"""The examples of the README and the guide work as they stand, and give what they say they give."""
 
 import asyncio
 import json
@@ -21,11 +21,14 @@ from tests.media.files import tone, wav
 from tests.server.running import RunningServer
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README, GUIDE, MEASUREMENTS, EVALUATION = (
+    (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "docs/guide.md", "docs/measurements.md", "docs/evaluation.md")
+)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, document: str = GUIDE) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", document, re.DOTALL)
 
 
 def example(text: str, server: RunningServer) -> str:
@@ -37,6 +40,27 @@ def example(text: str, server: RunningServer) -> str:
 def promised(text: str) -> list[str]:
     """What an example says that it prints."""
     return re.findall(r"^ *print\(.*\)  # (.+)$", text, re.MULTILINE)
+
+
+def test_the_readme_is_short_and_its_examples_are_those_of_the_guide() -> None:
+    assert len(README.splitlines()) <= 150
+    shown = blocks("python", README)
+    assert len(shown) == 3
+    assert set(shown) <= set(blocks("python"))
+    commands = {line for block in blocks("bash", README) for line in block.splitlines()}
+    ours = {line for line in commands if line.startswith("sgl-omni ")}
+    assert ours
+    assert ours <= {line for block in blocks("bash") for line in block.splitlines()}
+
+
+def test_the_readme_shows_the_start_as_it_is(default_server: RunningServer) -> None:
+    (screen,) = blocks("text", README)
+    default_server.log.seek(0)
+    # Versions, times, the port and what follows the example differ.
+    printed = default_server.log.read()
+    for line in screen.splitlines():
+        word = line.split()[0]
+        assert any(shown.startswith(word) for shown in printed.splitlines()), line
 
 
 @pytest.mark.extended
@@ -144,7 +168,7 @@ def test_every_command_line_is_understood() -> None:
 @pytest.mark.extended
 def test_the_commands_of_the_evaluation_run_in_their_order(tmp_path: Path) -> None:
     """Against a fake that echoes: bundled rows in place of the hub's, gates made of this run."""
-    (block,) = [one for one in blocks("bash") if "make bench" in one]
+    (block,) = [one for one in blocks("bash", EVALUATION) if "make bench" in one]
     first, *lines = [shlex.join(shlex.split(line, comments=True)) for line in block.splitlines()]
     bench = subprocess.run(["make", "-n", "bench"], cwd=ROOT, capture_output=True, text=True)
     assert first == "make bench"
@@ -182,8 +206,15 @@ def _ended(command: list[str], folder: Path, environment: dict[str, str]) -> int
 
 
 def test_every_benchmark_that_is_named_has_the_flags_it_is_named_with() -> None:
-    lines = [line for block in blocks("bash") for line in block.splitlines()]
-    lines += [one.replace("\n", " ") for one in re.findall(r"`(python -m [^`]*)`", README)]
+    documents = (README, GUIDE, MEASUREMENTS, EVALUATION)
+    lines = [
+        line for text in documents for block in blocks("bash", text) for line in block.splitlines()
+    ]
+    lines += [
+        one.replace("\n", " ")
+        for text in documents
+        for one in re.findall(r"`(python -m [^`]*)`", text)
+    ]
     commands = [shlex.split(line, comments=True) for line in lines if "python -m " in line]
     ends = [part for command in commands for part in _parted(command)]
     named = [

@@ -26,7 +26,7 @@ from sglang_omni.entrypoints.http.app import create_app
 HEAD = """# Reference
 
 Generated from the code by `sgl-omni reference > docs/reference.md`; a test checks that it is
-current. The README describes how to use the routes.
+current. The guide describes how to use the routes.
 """
 OPTIONS_INTRODUCTION = """On the command line a list is written `A,B` and a mapping as YAML. A
 configuration file (`--config FILE`) has the same names: `--talker.slots 4` is `talker: {slots: 4}`,
@@ -89,7 +89,7 @@ def render_bodies(schema: Json) -> Iterator[str]:
     """Yield a table of fields for every object that a client may send."""
     responses = ("ErrorBody", "ErrorEnvelope", "HTTPValidationError", "ValidationError")
     for name, body in sorted(schema["components"]["schemas"].items()):
-        if name not in responses and body.get("properties"):
+        if name not in responses and body.get("type") == "object":
             yield from _render_body(name, body)
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
@@ -105,6 +105,9 @@ def _render_body(name: str, body: Json) -> Iterator[str]:
     yield f"\n### {name}\n"
     if description := body.get("description"):
         yield f"{_to_one_line(description)}\n"
+    if not body.get("properties"):
+        yield "It has no fields of its own.\n"
+        return
     required = set(body.get("required", ()))
     rows = (
         _render_field(field, about, field in required)
