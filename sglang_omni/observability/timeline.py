@@ -1,11 +1,16 @@
 """A trace as plain data, and as a chart for a terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sglang_omni.observability.trace import Trace
 
 NUM_COLUMNS = 48
+# Stages that run beside others, and what they do meanwhile.
+BESIDE = {
+    "decode": "runs beside thinker: it makes text of the tokens",
+    "segment": "runs beside thinker and talker: it cuts the text into fragments to speak",
+}
 
 
 def trace_to_dict(trace: Trace, now: float) -> dict[str, Any]:
@@ -42,14 +47,47 @@ def trace_to_dict(trace: Trace, now: float) -> dict[str, Any]:
 
 
 def draw_timeline(timeline: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a chart with a bar for each stage and `|` at its first output."""
+    """Return the lines of a chart with a bar for each stage and `|` at its first output.
+
+    Below it stands which stage took longest, and which ran beside others.
+    """
     total_s = max(timeline["seconds"], 1e-9)
     status = timeline["status"] or ("gone" if timeline["ended"] else "in progress")
     lines = [f"{timeline['id']}  {timeline['route']}  {status}  {total_s:.3f} s", ""]
-    lines += [_draw_stage(stage, total_s) for stage in timeline["stages"]]
+    stages = timeline["stages"]
+    if stages:
+        lines.append(_draw_axis(total_s))
+    lines += [_draw_stage(stage, total_s) for stage in stages]
     if timeline["stages_left_out"]:
         lines.append(f"... and {timeline['stages_left_out']} more")
-    return [*lines, *_describe_playback(timeline["sound"])]
+    return [*lines, *_describe_stages(stages, total_s), *_describe_playback(timeline["sound"])]
+
+
+def _draw_axis(total_s: float) -> str:
+    numbers = f"{'from':>8} {'took':>8}  {'':12} {'':6}"
+    end = f"{total_s:.3f} s"
+    return f"{'':14} {numbers} {'0':{NUM_COLUMNS - len(end)}}{end}"
+
+
+def _describe_stages(stages: Sequence[Mapping[str, Any]], total_s: float) -> Iterator[str]:
+    """Yield a line about the stage that took longest, and one for each that ran beside others."""
+    names = dict.fromkeys(stage["name"] for stage in stages)
+    took = {
+        name: sum(_get_duration(stage, total_s) for stage in stages if stage["name"] == name)
+        for name in names
+        if name not in BESIDE
+    }
+    if took:
+        yield ""
+        longest = max(took, key=lambda name: took[name])
+        yield f"longest: {longest}, {took[longest]:.3f} of {total_s:.3f} s"
+    yield from (f"{name} {BESIDE[name]}" for name in names if name in BESIDE)
+
+
+def _get_duration(stage: Mapping[str, Any], total_s: float) -> float:
+    ended_s: float = total_s if stage["ended_s"] is None else stage["ended_s"]
+    began_s: float = stage["began_s"]
+    return ended_s - began_s
 
 
 def _draw_stage(stage: Mapping[str, Any], total_s: float) -> str:
@@ -57,7 +95,8 @@ def _draw_stage(stage: Mapping[str, Any], total_s: float) -> str:
     ended_s = total_s if stage["ended_s"] is None else stage["ended_s"]
     first = "" if stage["first_s"] is None else f"first {stage['first_s'] - started_s:.3f}"
     outputs = f"x{stage['outputs']}" if stage["outputs"] else ""
-    numbers = f"{started_s:8.3f} {ended_s - started_s:8.3f}  {first:12} {outputs:6}"
+    took_s = _get_duration(stage, total_s)
+    numbers = f"{started_s:8.3f} {took_s:8.3f}  {first:12} {outputs:6}"
     bar = _draw_bar(stage, ended_s, total_s)
     return f"{stage['name']:14} {numbers} {bar} {stage['error'] or ''}".rstrip()
 

@@ -88,6 +88,15 @@ class TraceRecorder:
         """Return the trace of a request in progress or among the latest, or None."""
         return self._traces.get(request_id)
 
+    def find_last(self, is_visible: Callable[[Trace], bool]) -> Trace | None:
+        """Return the latest trace of an answer that has ended and is visible, or None."""
+        answers = (
+            trace
+            for trace in reversed(self._traces.values())
+            if trace.ended_at is not None and (trace.spans or trace.first_text_at is not None)
+        )
+        return next(filter(is_visible, answers), None)
+
     def _find_sample_rate(self) -> int | None:
         try:
             return self._sample_rate() if self._sample_rate else None

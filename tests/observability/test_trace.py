@@ -100,11 +100,15 @@ def test_a_timeline_is_drawn_to_scale() -> None:
         Span("preprocess", 100.0, ended_at=101.0),
         Span("talker", 101.0, 101.5, 102.0, num_outputs=7, error="cancelled"),
         Span("waiting", 101.0),
+        Span("decode", 100.0, ended_at=102.0),
     ]
     trace.playback = PlaybackStats(1.5, 4.0, 0.25, 0.5)
     lines = draw_timeline(trace_to_dict(trace, now=102.0))
     assert lines[0] == "abc  POST /v1/audio/speech  200  2.000 s"
-    preprocess, talker, waiting = lines[2:5]
+    axis, preprocess, talker, waiting = lines[2:6]
+    assert axis.index("0", 40) == preprocess.index("=")
+    assert axis.endswith("2.000 s")
+    assert len(axis) == len(waiting)
     assert "0.000    1.000" in preprocess
     assert preprocess.count("=") == 25
     assert "first 0.500" in talker
@@ -112,4 +116,7 @@ def test_a_timeline_is_drawn_to_scale() -> None:
     assert talker.endswith("cancelled")
     assert talker.index("|") - talker.index("=") == 12
     assert waiting.rstrip().endswith("=")
+    # Two stages took as long; the first of them is named. What runs beside others is not.
+    assert "longest: preprocess, 1.000 of 2.000 s" in lines
+    assert "decode runs beside thinker: it makes text of the tokens" in lines
     assert lines[-1].startswith("4.00 s of speech, the first after 1.500 s, RTF 0.500, 0.250 s")

@@ -106,13 +106,13 @@ def _add_normalize(commands: Any) -> None:
 
 def _add_chat(commands: Any) -> None:
     chat = commands.add_parser("chat", help="chat with a running server in the terminal")
-    chat.add_argument("--base-url", default=DEFAULT_URL, help="URL of the server")
     chat.add_argument("--system", help="system message")
     chat.add_argument("--voice", help="voice of the answers")
     chat.add_argument("--save", type=Path, metavar="DIR", help="save each answer's speech here")
     chat.add_argument("--play", action="store_true", help="play each answer's speech")
     chat.add_argument("--temperature", type=float, help="sampling temperature; 0 is greedy")
     chat.add_argument("--max-tokens", type=int, help="maximum length of an answer in tokens")
+    _add_server(chat)
     chat.set_defaults(run=_chat)
 
 
@@ -160,7 +160,9 @@ def _read_key(parsed: argparse.Namespace) -> str | None:
 
 def _add_timeline(commands: Any) -> None:
     timeline = commands.add_parser("timeline", help="print the timeline of a request")
-    timeline.add_argument("request_id", metavar="REQUEST_ID", help="its X-Request-Id")
+    which = timeline.add_mutually_exclusive_group(required=True)
+    which.add_argument("request_id", nargs="?", metavar="REQUEST_ID", help="its X-Request-Id")
+    which.add_argument("--last", action="store_true", help="the latest answer that has ended")
     _add_server(timeline)
     timeline.set_defaults(run=_timeline)
 
@@ -249,7 +251,7 @@ def _normalize(parsed: argparse.Namespace) -> int:
 def _chat(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.chat import Chat
 
-    return Chat(parsed).run()
+    return Chat(parsed, _read_key(parsed)).run()
 
 
 def _draw(parsed: argparse.Namespace) -> int:
@@ -273,7 +275,8 @@ def _draw(parsed: argparse.Namespace) -> int:
 def _timeline(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.timeline import timeline
 
-    return timeline(parsed.base_url, parsed.request_id, _read_key(parsed))
+    request_id = "last" if parsed.last else parsed.request_id
+    return timeline(parsed.base_url, request_id, _read_key(parsed))
 
 
 def _make_tiny(parsed: argparse.Namespace) -> int:

@@ -1,6 +1,8 @@
 """`sgl-omni chat` against a real server that plays scripts."""
 
 import io
+import json
+import re
 import shutil
 import socket
 import subprocess
@@ -14,8 +16,10 @@ from typing import Any
 import pytest
 import soundfile
 
+from sglang_omni.entrypoints.api_keys import read_keys
 from sglang_omni.entrypoints.cli import chat
 from sglang_omni.entrypoints.cli.main import main
+from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.pipeline.request import AudioDelta, Finished, TextDelta, Usage, Voice
 from sglang_omni.protocol.errors import EngineFailed
 from tests.entrypoints.http.fake import Served, playing, serving, tone
@@ -212,3 +216,130 @@ def test_an_answer_without_speech_writes_no_file(
     server.backend.script = playing(AudioDelta(tone()), Finished("stop", Usage()))
     assert talk(["go"], "--save", tmp_path)[0] == 0
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_help_lists_every_command(server: Served, talk: Talk) -> None:
+    status, output, _ = talk(["/help"])
+    assert status == 0
+    for name in ("/voice NAME", "/voices", "/image FILE", "/system TEXT", "/save FILE", "/exit"):
+        assert name in output
+    assert server.backend.requests == []
+
+
+def test_files_go_with_the_next_message_alone(server: Served, talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "mill.png").write_bytes(b"abc")
+    status, output, _ = talk([f"/image {tmp_path / 'mill.png'}", "What is it?", "And now?"])
+    assert status == 0
+    assert "goes with the next message" in output
+    first, second = server.backend.requests
+    part = first.messages[0].content[0]
+    assert part.kind == "image"
+    assert part.sources == ("data:image/png;base64,YWJj",)
+    assert len(first.messages[0].content) == 2
+    assert len(second.messages[-1].content) == 1
+
+
+def test_the_voice_and_the_system_message_can_be_changed(
+    server: Served, talk: Talk, tmp_path: Path
+) -> None:
+    asked = ["/voices", "/voice river", "/system Be brief.", "one", "/clear", "two"]
+    status, output, _ = talk(asked, "--save", tmp_path)
+    assert status == 0
+    assert "river" in output
+    first, second = server.backend.requests
+    assert first.voice.name == "river"
+    assert turns(first) == [("system", "Be brief."), ("user", "one")]
+    assert turns(second) == [("system", "Be brief."), ("user", "two")]
+
+
+def test_a_conversation_is_written_as_json(server: Served, talk: Talk, tmp_path: Path) -> None:
+    path = tmp_path / "talk.json"
+    assert talk(["one", f"/save {path}", "/exit", "never asked"])[0] == 0
+    assert json.loads(path.read_text()) == [
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "one "},
+    ]
+    assert len(server.backend.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("/paint", "unknown command /paint; /help lists them"),
+        ("/voice", "/voice needs NAME"),
+        ("/voice nobody", "there is no voice 'nobody'; there are "),
+        ("/image nothing.png", "cannot read nothing.png: No such file"),
+        ("/save no/folder.json", "cannot write no/folder.json: No such file"),
+    ],
+)
+def test_a_command_that_fails_says_why(talk: Talk, line: str, reason: str) -> None:
+    status, _, error = talk([line])
+    assert status == 1
+    assert reason in error
+
+
+class Terminal(io.StringIO):
+    """Standard input that somebody types into."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def converse(
+    server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *lines: str
+) -> str:
+    """Type lines in a terminal. Returns what it shows."""
+    monkeypatch.setattr("sys.stdin", Terminal("".join(f"{line}\n" for line in lines)))
+    assert main(["chat", "--base-url", server.url]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_terminal_shows_the_model_and_how_long_answers_take(
+    server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = converse(server, monkeypatch, capsys, "one two")
+    assert f"at {server.url}; /help lists commands, /exit leaves" in shown
+    assert re.search(r"one two \n\[first text \d\.\d\d s, all \d\.\d\d s\]", shown)
+
+
+def test_an_error_does_not_end_a_conversation_in_a_terminal(
+    server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.backend.script = playing(then=EngineFailed("the talker died"))
+    shown = converse(server, monkeypatch, capsys, "/paint", "one", "two")
+    assert "unknown command /paint" in shown
+    assert shown.count("the talker died") == 2
+    # A question without an answer is taken back.
+    assert turns(server.backend.requests[-1]) == [("user", "two")]
+
+
+def test_ctrl_c_stops_an_answer_and_keeps_what_came(
+    server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    iterate = chat._iter_deltas
+    stopped: list[bool] = []
+
+    def interrupt(response: Any) -> Iterator[dict[str, Any]]:
+        for delta in iterate(response):
+            yield delta
+            if delta.get("content") and not stopped:
+                stopped.append(True)
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(chat, "_iter_deltas", interrupt)
+    shown = converse(server, monkeypatch, capsys, "one two three", "four")
+    assert "one  (stopped)" in shown
+    assert turns(server.backend.requests[-1]) == [
+        ("user", "one two three"),
+        ("assistant", "one "),
+        ("user", "four"),
+    ]
+
+
+def test_a_key_is_sent(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNI_KEY", "secret-key-of-16-characters")
+    with serving(Access(keys=read_keys(("env:OMNI_KEY",), "api_key"))) as locked:
+        status, _, error = talk(["one"], url=locked.url)
+        assert status == 1
+        assert "key" in error
+        assert talk(["one"], "--api-key", "env:OMNI_KEY", url=locked.url)[0] == 0

@@ -13,8 +13,12 @@ from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import document_success
 from sglang_omni.observability.metrics import EngineCollector, render_metrics
 from sglang_omni.observability.timeline import trace_to_dict
+from sglang_omni.observability.trace import Trace
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.protocol.errors import RequestNotFound
+
+# In place of an id.
+LAST = "last"
 
 
 def create_router(backend: Backend, recorder: TraceRecorder) -> APIRouter:
@@ -40,12 +44,18 @@ def create_router(backend: Backend, recorder: TraceRecorder) -> APIRouter:
     async def timeline(request_id: str, request: Request) -> dict[str, Any]:
         """Return the stages of a running or recent request with their times.
 
-        If the server requires keys, only the key of that request and administrators may see it.
+        `last` in place of an id is the latest answer that has ended. If the server requires keys,
+        only the key of a request and administrators may see it.
         """
-        trace = recorder.find(request_id)
         state = request.state
-        is_visible = trace is not None and (trace.tenant == state.tenant or state.is_admin)
-        if trace is None or not is_visible or trace.id == state.request_id:
+
+        def is_visible(trace: Trace) -> bool:
+            is_own = trace.tenant == state.tenant or state.is_admin
+            return is_own and trace.id != state.request_id
+
+        is_last = request_id == LAST
+        trace = recorder.find_last(is_visible) if is_last else recorder.find(request_id)
+        if trace is None or not is_visible(trace):
             raise RequestNotFound(f"no running or recent request {request_id[:64]!r}")
         return trace_to_dict(trace, time.monotonic())
 

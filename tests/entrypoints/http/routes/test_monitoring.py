@@ -105,6 +105,18 @@ def test_a_timeline_is_found_by_the_id_of_the_response(
     assert f"{2 * TONE_S:.2f} s of speech" in printed
 
 
+def test_the_last_request_is_found_without_its_id(
+    http: httpx.Client, server: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request_id = http.post("/v1/chat/completions", json=SPOKEN).headers["x-request-id"]
+    ended(http, request_id)
+    # Requests without stages are passed over.
+    assert http.get("/v1/models").status_code == 200
+    assert http.get("/v1/requests/last").json()["id"] == request_id
+    assert main(["timeline", "--last", "--base-url", server.url]) == 0
+    assert capsys.readouterr().out.startswith(request_id)
+
+
 def test_a_request_under_way_has_a_timeline(http: httpx.Client, backend: FakeBackend) -> None:
     backend.script = hanging(TextDelta("a"))
     with http.stream("POST", "/v1/chat/completions", json={**CHAT, "stream": True}) as reply:
@@ -144,6 +156,9 @@ def test_only_its_own_key_and_an_administrators_find_a_request(locked: Served) -
             key: http.get(path, headers=bearer(key)).status_code for key in (KEY, OTHER, ADMIN)
         }
         assert statuses == {KEY: 200, OTHER: 404, ADMIN: 200}
+        last = {key: http.get("/v1/requests/last", headers=bearer(key)) for key in (KEY, OTHER)}
+        assert last[KEY].json()["id"] == asked.headers["x-request-id"]
+        assert last[OTHER].status_code == 404
         assert samples(http, **bearer(KEY))
 
 
