@@ -50,6 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_timeline(commands)
     _add_make_tiny(commands)
     _add_quantize(commands)
+    _add_doctor(commands)
     _add_config(commands)
     _add_reference(commands)
     return parser
@@ -198,6 +199,17 @@ def _add_quantize(commands: Any) -> None:
     quantize.set_defaults(run=_quantize)
 
 
+def _add_doctor(commands: Any) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        usage=f"sgl-omni doctor {OPTIONS}",
+        help="check the machine, the options and the checkpoint, and say what to do",
+    )
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_config_options(doctor)
+    doctor.set_defaults(run=_doctor)
+
+
 def _add_config(commands: Any) -> None:
     config = commands.add_parser("config", help="show the configuration")
     actions = config.add_subparsers(required=True, metavar="ACTION")
@@ -293,6 +305,12 @@ def _quantize(parsed: argparse.Namespace) -> int:
     quantize(parsed.source, parsed.target, select_form(parsed.int4, parsed.asymmetric))
     print(f"wrote {parsed.target}")
     return 0
+
+
+def _doctor(parsed: argparse.Namespace) -> int:
+    from sglang_omni.entrypoints.cli.doctor import doctor
+
+    return doctor(read_config(parsed), as_json=parsed.json)
 
 
 def _view_config(parsed: argparse.Namespace) -> int:
