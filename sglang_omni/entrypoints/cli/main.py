@@ -53,11 +53,13 @@ def build_parser() -> argparse.ArgumentParser:
     _add_doctor(commands)
     _add_config(commands)
     _add_reference(commands)
+    _add_completion(commands)
     return parser
 
 
 # Those that the rules read; their module takes longer to import than `--help` may.
 LANGUAGES = ("en", "zh")
+SHELLS = ("bash", "zsh")
 DEFAULT_URL = "http://127.0.0.1:8000"
 # The usage of commands that take every option of the configuration.
 OPTIONS = "[-h] [--config FILE] [OPTION ...]"
@@ -227,6 +229,14 @@ def _add_reference(commands: Any) -> None:
     reference.set_defaults(run=_reference)
 
 
+def _add_completion(commands: Any) -> None:
+    completion = commands.add_parser(
+        "completion", help="print the completion of commands and options for a shell"
+    )
+    completion.add_argument("shell", choices=SHELLS)
+    completion.set_defaults(run=_complete)
+
+
 def _add_verbose(parser: argparse.ArgumentParser) -> None:
     """Add `-v`. Unlike `--verbose` it takes no value, because a text to say may follow it."""
     parser.add_argument(
@@ -322,3 +332,10 @@ def _reference(_: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.reference import print_reference
 
     return print_reference()
+
+
+def _complete(parsed: argparse.Namespace) -> int:
+    import shtab
+
+    print(shtab.complete(build_parser(), shell=parsed.shell))
+    return 0

@@ -69,6 +69,23 @@ def taken_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.parametrize(("typed", "expected"), [("ti", "timeline"), ("--ver", "--version")])
+def test_the_tab_key_completes_commands_and_options(
+    typed: str, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "completion.bash"
+    script.write_text(capsys.readouterr().out)
+    asked = f"""source {script}
+        COMP_WORDS=(sgl-omni {typed}) COMP_CWORD=1
+        $(complete -p sgl-omni | sed "s/.*-F \\([^ ]*\\).*/\\1/") sgl-omni {typed} sgl-omni
+        echo "${{COMPREPLY[@]}}" """
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [expected]
+    assert main(["completion", "zsh"]) == 0
+    assert capsys.readouterr().out.startswith("#compdef sgl-omni")
+
+
 def test_config_view_prints_what_a_launch_would_use(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
