@@ -66,7 +66,10 @@ def test_a_question_with_files_is_answered_in_text_and_speech(
     expect(answer).to_have_attribute("aria-busy", "false")
     assert len(answer.inner_text()) > len("Answer") + 10
     expect(page.locator("#last-figures")).to_have_text(
-        re.compile(r"^TTFT\d+\.\d+ sTTFA\d+\.\d+ sRTF\d+\.\d+Speech[1-9]\d*\.\d\d sGaps\d+$")
+        re.compile(
+            r"^First text\d+\.\d+ sFirst sound\d+\.\d+ s"
+            r"Real-time ratio\d+\.\d+Speech[1-9]\d*\.\d\d sGaps\d+$"
+        )
     )
     expect(page.locator("#last-stages")).to_be_visible()
     assert stages(page) >= {"preprocess", "image_encoder", "audio_encoder", "thinker", "talker"}
@@ -123,7 +126,7 @@ def test_a_spoken_question_is_answered_and_the_answer_spoken_over(
     page.get_by_role("button", name="Start").click()
     state, log = page.locator("#talk-state"), page.locator("#talk-events")
     expect(state).to_have_text("Speaking")
-    expect(page.locator("#last-figures")).to_contain_text("TTFA")
+    expect(page.locator("#last-figures")).to_contain_text("First sound")
     # The same word, eight seconds later, comes while the long answer is spoken.
     expect(log).to_contain_text("→ conversation.item.truncate ")
     expect(log).to_contain_text("← conversation.item.truncated")
@@ -181,7 +184,7 @@ def test_every_starter_of_the_bundled_model_is_answered(first_page: Any, expect:
         expect(answer).to_have_attribute("aria-busy", "false")
         expect(answer).to_have_text(re.compile(r"^Answer\S.*\S$"))
         answers[prompt] = answer.inner_text()
-        expect(page.locator("#last-figures")).to_contain_text("TTFA")
+        expect(page.locator("#last-figures")).to_contain_text("First sound")
         page.get_by_role("button", name="New conversation").click()
     assert "42" in answers["What is 17 + 25?"]
     assert "Tuesday" in answers["What day comes after Monday?"]

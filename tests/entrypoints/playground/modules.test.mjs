@@ -179,9 +179,9 @@ test("figures are those of the user's waiting", () => {
   timings.recordAudio(1);
   timings.recordUnderruns(2);
   assert.deepEqual(timings.getFigures(), [
-    ["TTFT", "0.250 s"],
-    ["TTFA", "0.500 s"],
-    ["RTF", "0.500"],
+    ["First text", "0.250 s"],
+    ["First sound", "0.500 s"],
+    ["Real-time ratio", "0.500"],
     ["Speech", "2.00 s"],
     ["Gaps", "2"],
   ]);

@@ -78,7 +78,9 @@ def test_an_answer_is_shown_heard_and_measured(
     expect(turns.last).to_have_attribute("aria-busy", "false")
     figures = page.locator("#last-figures")
     expect(figures).to_have_text(
-        re.compile(r"TTFT0\.\d{3} sTTFA0\.\d{3} sRTF0\.\d{3}Speech1\.60 sGaps0$")
+        re.compile(
+            r"First text0\.\d{3} sFirst sound0\.\d{3} sReal-time ratio0\.\d{3}Speech1\.60 sGaps0$"
+        )
     )
     expect(page.locator("#last-sound")).to_have_attribute(
         "aria-label", "Waveform of 1.6 seconds of sound"
@@ -103,7 +105,7 @@ def test_an_answer_without_speech_is_text_alone(
 ) -> None:
     page.get_by_label("Speak", exact=True).uncheck()
     ask(page, "quietly")
-    expect(page.locator("#last-figures")).to_have_text(re.compile(r"^TTFT[^A]*$"))
+    expect(page.locator("#last-figures")).to_have_text(re.compile(r"^First text[\d. s]*$"))
     assert backend.requests[-1].voice is None
 
 
@@ -198,7 +200,7 @@ def test_a_text_is_read_in_a_voice_and_a_manner(
     page.get_by_role("button", name="Read aloud").click()
     expect(page.locator("#read-state")).to_have_text("Done")
     expect(page.locator("#last-figures")).to_have_text(
-        re.compile(r"^TTFA0\.\d{3} sRTF0\.\d{3}Speech1\.28 sGaps0$")
+        re.compile(r"^First sound0\.\d{3} sReal-time ratio0\.\d{3}Speech1\.28 sGaps0$")
     )
     expect(page.locator("#last-stages")).to_be_visible()
     speech = backend.requests[-1]
@@ -335,7 +337,7 @@ def test_a_held_button_makes_a_turn_and_stops_an_answer(
     page.keyboard.up(" ")
     expect(push).to_have_attribute("aria-pressed", "false")
     expect(state).to_have_text("Speaking")
-    expect(page.locator("#last-figures")).to_contain_text("TTFA")
+    expect(page.locator("#last-figures")).to_contain_text("First sound")
     assert [request.voice is not None for request in backend.requests].count(True) == 1
     page.wait_for_timeout(700)
     # Pushed again, by the mouse, while the answer is spoken.
@@ -494,7 +496,7 @@ def test_the_next_message_does_not_wait_for_speech_and_silences_it(
     ask(page, "Tell me.")
     answers = page.locator("#chat-log .answer")
     expect(answers).to_contain_text("All of the text.")
-    expect(page.locator("#last-figures")).to_contain_text("TTFA")
+    expect(page.locator("#last-figures")).to_contain_text("First sound")
     expect(page.get_by_role("button", name="Send")).to_be_enabled()
     backend.script = playing(TextDelta("yes"), Finished("stop", USAGE))
     ask(page, "And now?")

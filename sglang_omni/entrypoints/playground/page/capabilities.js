@@ -21,6 +21,8 @@ export function showCapabilities({ capabilities }) {
   find("read-style").disabled = !supported.speech_instructions;
   find("read-style").hidden = !supported.speech_instructions;
   showTab(find("tab-draw"), supported.image_output);
+  find("chat-image-option").hidden = !supported.image_output;
+  if (!supported.image_output) find("chat-image").checked = false;
 }
 
 function showLanguages(codes) {

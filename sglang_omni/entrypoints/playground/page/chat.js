@@ -4,6 +4,7 @@ import { Attachments, getFileName, preview, revokePreviews, toContentPart } from
 import { find } from "./dom.js";
 import { withFieldLabel } from "./field_names.js";
 import { startRequest } from "./last_request.js";
+import { createImageUrl, parseDataUri } from "./image_url.js";
 import { addTurn } from "./log.js";
 import { Notice } from "./notice.js";
 import { decodePcm } from "./pcm.js";
@@ -12,6 +13,8 @@ import { getModelId, stream } from "./server.js";
 import { getInstructions, getMaxTokens, getVoice } from "./settings.js";
 import { updateStarterVisibility } from "./starters.js";
 
+/** How often an image is shown before it is finished. */
+const PREVIEWS = 3;
 /** The sample rate to request for speech, in Hz. */
 export const SAMPLE_RATE = 44_100;
 
@@ -102,10 +105,12 @@ class Chat {
     if (player) player.ondrained = (underruns) => request.recordUnderruns(underruns);
     const answer = addTurn(find("chat-log"), "Answer");
     const done = showAnswer(events, { answer, request, player, signal });
-    this.#answerDone = done.then(({ content, reason, error }) => {
+    this.#answerDone = done.then(({ content, images, reason, error }) => {
       player?.end();
       answer.end(NOTES[reason]);
-      if (content) conversation.push(message, { role: "assistant", content });
+      if (content || images) {
+        conversation.push(message, { role: "assistant", content, ...(images && { images }) });
+      }
       if (error && conversation === this.#messages) this.#notice.show(error);
       request.end(id).catch((problem) => this.#notice.show(problem));
     });
@@ -129,13 +134,15 @@ async function buildContent(files, text) {
 /** Build the body of a chat request. */
 async function buildBody(messages, spoken) {
   const system = getInstructions();
+  const drawn = find("chat-image").checked;
   return {
     model: await getModelId(),
     messages: system ? [{ role: "system", content: system }, ...messages] : messages,
     max_tokens: getMaxTokens(),
     stream: true,
-    modalities: spoken ? ["text", "audio"] : ["text"],
+    modalities: ["text", ...(spoken ? ["audio"] : []), ...(drawn ? ["image"] : [])],
     ...(spoken && { audio: { voice: getVoice(), format: "pcm16", sample_rate: SAMPLE_RATE } }),
+    ...(drawn && { image: { partial_images: PREVIEWS } }),
   };
 }
 
@@ -154,10 +161,11 @@ const NOTES = {
   incomplete: "The answer is incomplete.",
 };
 
-/** Show and play an answer while it streams. Resolves to its text, the reason why it ended, and the
- * error if there was one. */
+/** Show and play an answer while it streams. Resolves to its text and images, the reason why it
+ * ended, and the error if there was one. */
 async function showAnswer(events, { answer, request, player, signal }) {
   let content = "";
+  let images;
   let reason = "incomplete";
   try {
     for await (const { choices } of events) {
@@ -170,12 +178,24 @@ async function showAnswer(events, { answer, request, player, signal }) {
         answer.appendText(delta.content);
       }
       if (delta.audio?.data) playDelta(delta.audio.data, player, request);
+      if (delta.partial_images) showImages(delta.partial_images, "Preview", answer);
+      if (delta.images) {
+        images = delta.images;
+        request.recordImage();
+        showImages(images, "Drawn image", answer);
+      }
     }
   } catch (error) {
-    if (!signal.aborted) return { content, reason: "incomplete", error };
+    if (!signal.aborted) return { content, images, reason: "incomplete", error };
     reason = signal.reason;
   }
-  return { content, reason };
+  return { content, images, reason };
+}
+
+/** Show the image of an answer. */
+function showImages([{ image_url: { url } }], alt, answer) {
+  const { type, data } = parseDataUri(url);
+  answer.showImage(createImageUrl(data, type), alt);
 }
 
 /** Play a chunk of speech, and record it for the figures. */

@@ -1,6 +1,7 @@
 /** The list of images: those that are being drawn, and those that were. */
 
 import { createElement } from "./dom.js";
+import { createImageUrl } from "./image_url.js";
 
 /** The number of images that are kept. */
 const MAX_IMAGES = 24;
@@ -60,9 +61,7 @@ export class Drawing {
 function setSource(item, { b64_json, output_format }, alt) {
   const image = item.querySelector("img");
   if (image.src) URL.revokeObjectURL(image.src);
-  const bytes = Uint8Array.from(atob(b64_json), (character) => character.charCodeAt(0));
-  const blob = new Blob([bytes], { type: `image/${output_format}` });
-  Object.assign(image, { src: URL.createObjectURL(blob), alt });
+  Object.assign(image, { src: createImageUrl(b64_json, `image/${output_format}`), alt });
 }
 
 function remove(item) {

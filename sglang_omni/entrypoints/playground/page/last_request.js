@@ -7,9 +7,9 @@ import { hideStages, showStages } from "./stages.js";
 import { Waveform } from "./waveform.js";
 
 const MEANINGS = {
-  TTFT: "Time to the first text",
-  TTFA: "Time to the first audio",
-  RTF: "Real-time factor: seconds of generation per second of audio",
+  "First text": "Seconds until the first text",
+  "First sound": "Seconds until the first sound",
+  "Real-time ratio": "Seconds of generation for a second of sound; above 1 there are gaps",
   Speech: "Length of the received audio",
   Gaps: "Number of playback underruns",
   Image: "Time to the first finished image",

@@ -22,6 +22,14 @@ export function addTurn(log, who, ...media) {
       text.textContent = replacement;
       follow();
     },
+    /** Show an image behind the text, in place of the one before it. */
+    showImage(url, alt) {
+      const known = turn.querySelector("img.drawn");
+      const image = known ?? createElement("img", { className: "drawn" });
+      if (known) URL.revokeObjectURL(known.src);
+      Object.assign(image, { src: url, alt, onload: follow });
+      if (!known) turn.append(image);
+    },
     /** Mark the turn as complete. */
     end(note = "") {
       if (note) turn.append(createElement("p", { className: "hint" }, note));

@@ -42,12 +42,12 @@ export class RequestTimings {
   getFigures() {
     const since = (time) => `${(time - this.#startedAt).toFixed(3)} s`;
     const figures = [];
-    if (this.#firstTextAt !== null) figures.push(["TTFT", since(this.#firstTextAt)]);
+    if (this.#firstTextAt !== null) figures.push(["First text", since(this.#firstTextAt)]);
     if (this.#firstImageAt !== null) figures.push(["Image", since(this.#firstImageAt)]);
     if (this.#firstAudioAt === null) return figures;
     const generationSeconds = this.#lastAudioAt - this.#startedAt;
-    figures.push(["TTFA", since(this.#firstAudioAt)]);
-    figures.push(["RTF", (generationSeconds / this.#audioSeconds).toFixed(3)]);
+    figures.push(["First sound", since(this.#firstAudioAt)]);
+    figures.push(["Real-time ratio", (generationSeconds / this.#audioSeconds).toFixed(3)]);
     figures.push(["Speech", `${this.#audioSeconds.toFixed(2)} s`]);
     figures.push(["Gaps", `${this.#underruns}`]);
     return figures;
