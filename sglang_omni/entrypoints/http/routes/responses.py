@@ -41,7 +41,7 @@ from sglang_omni.pipeline.image_request import ImageEvent, ImageRequest
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.compat.responses import CREATE_RESPONSE_RULES
 from sglang_omni.protocol.response_items import Item
-from sglang_omni.protocol.responses import CreateResponseBody
+from sglang_omni.protocol.responses import IMAGE_TOOL, CreateResponseBody
 
 # A red square, so that the example needs no other host.
 _RED_SQUARE = (
@@ -51,7 +51,7 @@ _RED_SQUARE = (
 )
 
 
-def _build_examples(model: str) -> dict[str, Any]:
+def _build_examples(model: str, *, draws_images: bool) -> dict[str, Any]:
     text = {"model": model, "input": "What is 17 + 25?", "max_output_tokens": 64}
     question = {"type": "input_text", "text": "What is in the image?"}
     image = {"type": "input_image", "image_url": _RED_SQUARE}
@@ -61,8 +61,15 @@ def _build_examples(model: str) -> dict[str, Any]:
         "description": "Return the weather of a city.",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
     }
+    drawn = {
+        "model": model,
+        "input": "A mill by the river",
+        "tools": [{"type": IMAGE_TOOL, "size": "512x512"}],
+        "tool_choice": {"type": IMAGE_TOOL},
+    }
     return {
         "text": text,
+        **({"drawn_image": drawn} if draws_images else {}),
         "streamed": {**text, "stream": True},
         "image": {**text, "input": [{"role": "user", "content": [question, image]}]},
         "function": {**text, "input": "How is the weather in Rome?", "tools": [tool]},
@@ -145,6 +152,7 @@ class ResponseRoute(JSONRoute):
 def create_router(backend: Backend, store: ResponseStore) -> APIRouter:
     """Return the route that makes responses with `backend` and keeps them in `store`."""
     router = APIRouter(tags=["responses"], route_class=ResponseRoute)
+    examples = _build_examples(backend.model, draws_images=backend.capabilities.image_output)
 
     @router.post(
         "/v1/responses",
@@ -153,10 +161,10 @@ def create_router(backend: Backend, store: ResponseStore) -> APIRouter:
             "The response, whole or as events", "application/json", EVENT_STREAM
         )
         | RESPONSES,
-        openapi_extra=document_examples(**_build_examples(backend.model)),
+        openapi_extra=document_examples(**examples),
     )
     async def create_response(body: CreateResponseBody, request: Request) -> Response:
-        """Answer text, images and audio with text or calls of functions, in OpenAI's Responses API.
+        """Answer text, images and audio with text, calls of functions or images, as OpenAI does.
 
         Streamed answers are server-sent events with names. A stored response can be read again, and
         `previous_response_id` goes on from it.
