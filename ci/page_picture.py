@@ -27,6 +27,7 @@ def main(url: str, path: str) -> None:
             page.keyboard.press("Enter")
             answer = page.locator("#chat-log .answer").nth(number)
             expect(answer).to_have_attribute("aria-busy", "false", timeout=ANSWER_MS)
+        expect(page.locator("#last-stages")).to_be_visible()
         page.screenshot(path=path)
         browser.close()
 
