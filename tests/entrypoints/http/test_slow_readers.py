@@ -81,7 +81,7 @@ def ask_and_do_not_read(served: Served, text: str) -> socket.socket:
 
 def test_a_client_who_reads_nothing_is_bounded_and_then_cut_off(speaker: Served) -> None:
     with closing(ask_and_do_not_read(speaker, ENDLESS)):
-        speaker.backend.wait_running(1)
+        speaker.backend.wait_running(1, seconds=10)
         began = time.monotonic()
         speaker.backend.wait_running(0, seconds=20)
         assert time.monotonic() - began >= PATIENCE_S
