@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.ming_mini_2.voices.teachers.float_graph import to_float_graph
-from cookbook.ming_mini_2.voices.teachers.onnx_session import open_session, runs_on_gpu
+from cookbook.ming_mini_2.voices.teachers.onnx_session import open_session, render, runs_on_gpu
 
 RATE = 24_000
 TABLES = ("jf_alpha", "jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
@@ -44,7 +44,7 @@ def speak(phonemes: str, mix: Mix, pace: float = 1.0) -> np.ndarray:
         "style": mix_style(_tables(), mix, len(ids)),
         "speed": np.array([pace], dtype=np.float32),
     }
-    return np.asarray(_session().run(None, inputs)[0], dtype=np.float32).ravel()
+    return render(_session(), inputs)
 
 
 def encode(phonemes: str, vocabulary: Mapping[str, int]) -> Sequence[int]:

@@ -1,13 +1,19 @@
 """ONNX models on one core, because the recipe runs one process on each, or on a GPU.
 
 A GPU is used where the installed `onnxruntime` has CUDA (the package `onnxruntime-gpu`), unless
-the variable `TEACHERS_DEVICE` is `cpu`.
+the variable `TEACHERS_DEVICE` is `cpu`. A GPU gives every process that uses it the same share of
+its time, so that only `TEACHERS_AT_ONCE` processes (4) of one program use it at the same time:
+otherwise a training beside twenty teachers would nearly stand still.
 """
 
 import os
+from collections.abc import Mapping
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 CUDA = "CUDAExecutionProvider"
 GPU_OPTIONS = {
@@ -17,6 +23,8 @@ GPU_OPTIONS = {
 }
 GRAPH_ERRORS_ONLY = 3
 """Level of the log: that some nodes run on the CPU is no news."""
+_places_on_gpu = get_context("fork").BoundedSemaphore(int(os.environ.get("TEACHERS_AT_ONCE", "4")))
+"""Forked processes share it with the program that imported this module."""
 
 
 @cache
@@ -52,3 +60,15 @@ def open_session(model: Path | bytes) -> Any:
     if CUDA not in session.get_providers():
         raise RuntimeError("ONNX Runtime cannot use the GPU; TEACHERS_DEVICE=cpu does without")
     return session
+
+
+def render(session: Any, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the speech that a session of `open_session` makes: float32 samples [n]."""
+    if not runs_on_gpu():
+        return _samples(session.run(None, inputs))
+    with _places_on_gpu:
+        return _samples(session.run(None, inputs))
+
+
+def _samples(outputs: list[np.ndarray]) -> np.ndarray:
+    return np.asarray(outputs[0], dtype=np.float32).ravel()

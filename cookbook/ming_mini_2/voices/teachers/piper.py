@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.ming_mini_2.voices.teachers.onnx_session import open_session
+from cookbook.ming_mini_2.voices.teachers.onnx_session import open_session, render
 
 RATE = 22_050
 START, END, BETWEEN = "^", "$", "_"
@@ -29,8 +29,8 @@ def speak(phonemes: str, pace: float = 1.0, melody_noise: float = MELODY_NOISE) 
     ids = np.array([encode(phonemes, _id_map())], dtype=np.int64)
     scales = np.array([melody_noise, 1 / pace, RHYTHM_NOISE], dtype=np.float32)
     lengths = np.array([ids.shape[1]], dtype=np.int64)
-    inputs = {"input": ids, "input_lengths": lengths, "scales": scales}
-    return np.asarray(_session().run(None, inputs)[0], dtype=np.float32).ravel()
+    inputs: dict[str, np.ndarray] = {"input": ids, "input_lengths": lengths, "scales": scales}
+    return render(_session(), inputs)
 
 
 def encode(phonemes: str, id_map: dict[str, list[int]]) -> list[int]:
