@@ -59,11 +59,11 @@ def picture_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[
     makers = rng.choices(tuple(about), tuple(about.values()), k=QUESTIONS_A_SCENE)
     asked = [maker(scene, rng) for maker in makers]
     found = {one.question: one for one in asked if one}
-    return [_item(one, scene, rng) for one in found.values()]
+    return [picture_item(one, scene, rng) for one in found.values()]
 
 
-def _item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
-    """Build an item, sometimes as a multiple choice if there are wrong answers."""
+def picture_item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
+    """Return the item of a question, sometimes a multiple choice if it has wrong answers."""
     first = rng.random() < 0.7
     if len(asked.wrong) > 1 and rng.random() < 0.25:
         wrong = rng.sample(asked.wrong, min(3, len(asked.wrong)))
@@ -207,7 +207,7 @@ def _reading(rng: Random, lexicon: Lexicon) -> list[Item]:
         asked.append(
             PictureQuestion("picture_colour", f"What colour is the {what}?", colour, wrong)
         )
-    return [_item(one, scene, rng) for one in asked]
+    return [picture_item(one, scene, rng) for one in asked]
 
 
 def lettered_scene(text: str, rng: Random) -> Scene:

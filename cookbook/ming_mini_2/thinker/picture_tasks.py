@@ -7,6 +7,13 @@ from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.thinker import picture_tasks as first
 from cookbook.ming_mini.thinker.choices import article
 from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.picture_question import PictureQuestion
+from cookbook.ming_mini.thinker.position_tasks import (
+    describe_cell,
+    relative_position,
+    shape_at_place,
+    where_is_unique_shape,
+)
 from cookbook.ming_mini.thinker.scenes import (
     BACKGROUNDS,
     CELLS,
@@ -43,8 +50,11 @@ airport, one way
 SIGN_TEXTS = tuple(" ".join(text.split()) for text in SIGNS.split(","))
 MAX_SIGN = 9
 """The most characters of a sign, which must fit into a picture at a readable size."""
-SINGLE_SHARE, PHOTO_SHARE, SIGN_SHARE = 0.22, 0.22, 0.16
+SINGLE_SHARE, PHOTO_SHARE, SIGN_SHARE, PLACES_SHARE = 0.16, 0.16, 0.14, 0.24
 """Of the pictures; all others are those of Ming-mini."""
+PLACES = ("What is where?", "Where is everything?", "What do you see, and where?")
+MAX_PLACED = 4
+"""The most shapes in a picture whose places are told."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,8 @@ def picture_items(rng: Random, lexicon: Lexicon, lessons: bool) -> list[Item]:
         return _about_one(photo(rng), rng, "photo")
     if draw < SINGLE_SHARE + PHOTO_SHARE + SIGN_SHARE:
         return _about_sign(rng, lexicon)
+    if draw < SINGLE_SHARE + PHOTO_SHARE + SIGN_SHARE + PLACES_SHARE:
+        return _about_places(rng, lessons)
     return first.picture_items(rng, lexicon, lessons)
 
 
@@ -147,3 +159,29 @@ def _about_sign(rng: Random, lexicon: Lexicon) -> list[Item]:
         media_first=rng.random() < 0.8,
     )  # fmt: skip
     return [item, replace(item, question=rng.choice(SIGN_ASKS))]
+
+
+def _about_places(rng: Random, lessons: bool) -> list[Item]:
+    """Draw some shapes, and ask for the place of each, and of all of them.
+
+    An answer with the places of all shapes teaches more than one with a single place: asked for
+    one place alone, a first training of this recipe learnt 35 % of them.
+    """
+    scene = first.shape_scene(rng)
+    scene = replace(scene, shapes=scene.shapes[:MAX_PLACED])
+    asked = [relative_position(scene, rng)]
+    if lessons:
+        asked.append(shape_at_place(scene, rng))
+    asked += [where_is_unique_shape(scene, rng) for _ in scene.shapes]
+    if len({(one.colour, one.shape) for one in scene.shapes}) == len(scene.shapes):
+        asked.append(PictureQuestion("picture_places", rng.choice(PLACES), places(scene), ()))
+    found = {one.question: one for one in asked if one}
+    return [first.picture_item(one, scene, rng) for one in found.values()]
+
+
+def places(scene: Scene) -> str:
+    """Return the shapes of a scene and their places, from the top left to the bottom right."""
+    ordered = sorted(scene.shapes, key=lambda one: one.cell)
+    return first.listed(
+        [f"{article(f'{one.colour} {one.shape}')} {describe_cell(one.cell)}" for one in ordered]
+    )

@@ -8,6 +8,7 @@ from cookbook.ming_mini.thinker import arithmetic, training_tasks
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.speech_tasks import signs_in_words, spoken_form
 from cookbook.ming_mini_2.thinker.dialog import DialogItem, as_dialog
+from cookbook.ming_mini_2.thinker.stories import own_story
 
 ASKED = (
     *("What is {}?", "What's {}?", "How much is {}?", "Calculate {}.", "{}", "{} = ?", "{}?"),
@@ -46,7 +47,7 @@ def sum_by_name(rng: Random, lexicon: Lexicon) -> Item:
 
 def story(rng: Random, lexicon: Lexicon) -> Item:
     """Draw a word problem of one or two steps, its numbers in figures or in words."""
-    item = arithmetic.word_problem(rng, lexicon)
+    item = rng.choice((arithmetic.word_problem, own_story))(rng, lexicon)
     if rng.random() < 0.3:
         text = spoken_form(item.question)
         return replace(item, task="story_in_words", question=text, about=item.question)

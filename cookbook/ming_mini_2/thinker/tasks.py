@@ -90,7 +90,8 @@ NEW_TASKS = (
     *("known_fact", "wordplay", "verse"),
     *(f"picture_single_{task}" for task in SEEN),
     *(f"picture_photo_{task}" for task in SEEN),
-    *("picture_sign", "film_describe", "film_direction", "film_yes_no", "film_name", "film_colour"),
+    *("picture_sign", "picture_places"),
+    *("film_describe", "film_direction", "film_yes_no", "film_name", "film_colour"),
 )
 CURRICULUM = Curriculum(
     kinds=KINDS,
@@ -98,6 +99,7 @@ CURRICULUM = Curriculum(
     boosts={
         **BOOST,
         "picture_sign": 2.0,
+        "picture_places": 3.0,
         "tool_call": 2.0,
         "no_call": 1.5,
         "film_describe": 1.5,

@@ -44,7 +44,7 @@ def topic(rng: Random, lexicon: Lexicon) -> Item:
     one = rng.choice(TOPICS)
     count = rng.choice((*COUNTS, *COUNTS, len(one.sentences)))
     if rng.random() < 0.35 and count in COUNTS:
-        text = rng.choice(COUNTED).format(one.name, COUNTS[count])
+        text = rng.choice(_counted(one, COUNTS[count]))
     elif rng.random() < 0.4:
         text, count = _question(one, rng), len(one.sentences)
     else:
@@ -56,7 +56,43 @@ def topic(rng: Random, lexicon: Lexicon) -> Item:
     return Item("topic", text, answer, "contains", (words,), fixed=True)
 
 
+def _counted(one: Topic, count: str) -> list[str]:
+    """Return the ways to ask for a number of sentences."""
+    explained = [text for text in reworded(one.question) if text.startswith("Explain")]
+    return [
+        *(form.format(one.name, count) for form in COUNTED),
+        *(text.replace("Explain", f"Explain in {count} sentences") for text in explained),
+    ]
+
+
 def _question(one: Topic, rng: Random) -> str:
     before = rng.choice(("", "", "", "Can you tell me: ", "I wonder: ", "Please explain: "))
-    inner = one.question[0].lower() + one.question[1:] if before else one.question
+    asked = rng.choice((one.question, one.question, *reworded(one.question)))
+    inner = asked[0].lower() + asked[1:] if before and asked.endswith("?") else asked
+    if not asked.endswith("?"):
+        return inner
     return before + (inner if rng.random() < 0.8 else inner.rstrip("?"))
+
+
+REWORDED = (
+    (r"How do you (.*)\?", r"How do I \1?"),
+    (r"How do you (.*)\?", r"How can I \1?"),
+    (r"How do you (.*)\?", r"Explain how to \1."),
+    (r"What is (.*)\?", r"What's \1?"),
+    (r"What is (.*)\?", r"Explain what \1 is."),
+    (r"What are (.*)\?", r"Explain what \1 are."),
+    (r"How does (.*) work\?", r"Explain how \1 works."),
+    (r"How do (?!you)(.*)\?", r"Explain how \1."),
+    (r"Why do (?!plants)(.*)\?", r"Explain why \1."),
+    (r"Why do plants have flowers\?", r"Explain why plants have flowers."),
+    (r"Why does it rain\?", r"Explain why it rains."),
+    (r"Why is the (\w+) (\w+)\?", r"Explain why the \1 is \2."),
+    (r"Why are (\w+) (\w+)\?", r"Explain why \1 are \2."),
+)
+"""Patterns of questions and other ways to ask them."""
+
+
+def reworded(question: str) -> list[str]:
+    """Return a question in other words, as far as there are any."""
+    matches = ((re.fullmatch(pattern, question), other) for pattern, other in REWORDED)
+    return [match.expand(other) for match, other in matches if match]

@@ -56,7 +56,7 @@ def translation(rng: Random, lexicon: Lexicon) -> Item:
             f"What is {english.rstrip('?')} in {language}?",
             f"Say {english.rstrip('?')} in {language}.",
         )
-        return _item(rng.choice(asks), foreign)
+        return _item(_quoted(rng.choice(asks), rng), foreign)
     backwards = (
         f'Translate "{foreign}" into English.',
         f"Translate into English: {foreign}",
@@ -64,7 +64,12 @@ def translation(rng: Random, lexicon: Lexicon) -> Item:
     )
     # A word may belong to two languages, with one meaning in each.
     meanings = tuple(r[0].lower().rstrip("?") for r in PHRASES if foreign in r[1:])
-    return _item(rng.choice(backwards), english, meanings)
+    return _item(_quoted(rng.choice(backwards), rng), english, meanings)
+
+
+def _quoted(ask: str, rng: Random) -> str:
+    """Return a question with the quotation marks that users type, if it has any."""
+    return ask.replace('"', rng.choice(('"', "'", "")))
 
 
 def _item(ask: str, answer: str, accept: tuple[str, ...] = ()) -> Item:

@@ -1,6 +1,7 @@
 """Items of every task: their answers are right by their own rules, and the splits are disjoint."""
 
 import json
+import re
 from collections import defaultdict
 from itertools import islice
 from pathlib import Path
@@ -14,8 +15,17 @@ from cookbook.ming_mini.thinker import chat, choices
 from cookbook.ming_mini.thinker.checks import normalise_text
 from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.picture_labels import mark_tokens
+from cookbook.ming_mini.thinker.scenes import DrawnShape, Scene
 from cookbook.ming_mini.thinker.tasks import Kind
-from cookbook.ming_mini_2.thinker import chatter, facts, persona, tool_tasks, topics
+from cookbook.ming_mini_2.thinker import (
+    chatter,
+    facts,
+    persona,
+    picture_tasks,
+    stories,
+    tool_tasks,
+    topics,
+)
 from cookbook.ming_mini_2.thinker.dialog import DialogItem, answer_segments, answer_tokens
 from cookbook.ming_mini_2.thinker.evaluation.ask import Reply, is_right_reply
 from cookbook.ming_mini_2.thinker.excluded import Excluded
@@ -186,3 +196,61 @@ def test_pictures_of_one_thing_mark_it(excluded: Excluded) -> None:
         if item.task.startswith(("picture_single", "picture_photo")):
             (name,) = (CURRICULUM.marks[n] for n in marks[:, :3].ravel() if n)
             assert name == item.scene.shapes[0].shape
+
+
+@pytest.mark.parametrize(
+    ("question", "other"),
+    [
+        ("How do you make tea?", "How do I make tea?"),
+        ("Why does it rain?", "Explain why it rains."),
+        ("Why is the sea salty?", "Explain why the sea is salty."),
+        ("Why are bees important?", "Explain why bees are important."),
+        ("Why do ships float?", "Explain why ships float."),
+        ("What is wind?", "Explain what wind is."),
+    ],
+)
+def test_questions_about_topics_are_asked_in_several_ways(question: str, other: str) -> None:
+    assert question in {topic.question for topic in topics.TOPICS}
+    assert other in topics.reworded(question)
+
+
+def test_a_reworded_question_keeps_its_grammar() -> None:
+    said = [text for topic in topics.TOPICS for text in topics.reworded(topic.question)]
+    assert len(said) > 50
+    # "Explain why do we sleep." is no English.
+    assert not any(re.search(r"Explain \w+ (do|does|is|are) ", text) for text in said)
+
+
+def test_an_answer_with_places_tells_the_place_of_every_shape() -> None:
+    scene = Scene(
+        (96, 96),
+        "white",
+        (
+            DrawnShape("circle", "red", (2, 1), 20, (0, 0)),
+            DrawnShape("arrow", "orange", (0, 2), 20, (0, 0)),
+            DrawnShape("square", "blue", (1, 1), 20, (0, 0)),
+        ),
+    )
+    assert picture_tasks.places(scene) == (
+        "an orange arrow at the top right, a blue square in the middle "
+        "and a red circle at the bottom"
+    )
+
+
+def test_places_are_asked_of_shapes_that_differ(excluded: Excluded) -> None:
+    asked = [one for one in items_of("picture", excluded, 400) if one.task == "picture_places"]
+    assert len(asked) > 20
+    for item in asked:
+        assert item.scene is not None
+        shown = [(one.colour, one.shape) for one in item.scene.shapes]
+        assert len(set(shown)) == len(shown)
+        assert all(f"{colour} {shape}" in item.answer.lower() for colour, shape in shown)
+
+
+def test_own_stories_use_every_verb_and_operation() -> None:
+    items = [stories.own_story(Random(number), LEXICON) for number in range(600)]
+    texts = " ".join(item.question for item in items)
+    assert all(use in texts for use, _ in stories.USES)
+    assert "{" not in texts
+    for sign in "+-*/":
+        assert any(f" {sign} " in item.answer for item in items)

@@ -42,7 +42,7 @@ SETTINGS = Settings(
     shares=(("text", 0.3), ("picture", 0.2), ("speech", 0.2), ("film", 0.3)),
     average=0.9,
 )
-STEPS = 15
+STEPS = 25
 MAX_BYTES = 28_000_000
 
 
