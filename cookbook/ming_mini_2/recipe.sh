@@ -21,9 +21,11 @@ VAE_SECONDS=${VAE_SECONDS:-$((TIME / 3 < 420 ? TIME / 3 : 420))}
 LEXICON=${LEXICON:-/usr/share/wordnet}
 CORES=${CORES:-$(nproc --all)}
 DATA_CORES=${DATA_CORES:-$((CORES / 4 > 0 ? CORES / 4 : 1))}
-CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES > 4 ? CORES - DATA_CORES - 3 : 1))}
 DEVICE=${DEVICE:-cuda}
 GPUS=$(nvidia-smi -L 2> /dev/null | wc -l || true)
+CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES > 4 ? CORES - DATA_CORES - 3 : 1))}
+# With teachers on the GPU, twelve keep it busy, and each takes 2.5 GB of its memory.
+[ "$GPUS" = 0 ] || CLIP_PROCESSES=$((CLIP_PROCESSES > 12 ? 12 : CLIP_PROCESSES))
 THINKER_GPU=${THINKER_GPU:-0}
 SPEECH_GPU=${SPEECH_GPU:-$((GPUS > 1 ? 1 : 0))}
 HOURS=${HOURS:-80}
