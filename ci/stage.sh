@@ -8,6 +8,7 @@
 #   interpreted    kernels in Triton's interpreter, against their plain rules
 #   clients        clients from PyPI, each in an environment of its own, and requests of programs
 #   browser        the page in headless Chromium
+#   page           the sources of the page, and that the package has what they build
 #   toy_family     the suites of pipeline and API on a second family, by registry and entry point
 #   faults         every fault, soak and overload (a quarter of an hour)
 #   bench          the evaluation harness on the small model, tables and plots, held to its gates
@@ -20,7 +21,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-.venv/bin/python}
-[ $# -gt 0 ] || { sed -n '2,21p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,22p' "$0"; exit 2; }
 stage=$1; shift
 
 test() { "$PYTHON" -m pytest "$@"; }
@@ -46,6 +47,7 @@ clients) "$PYTHON" ci/clients/run.py "$@" ;;
 browser) ci/browser.sh "$@" ;;
 toy_family) "$PYTHON" ci/toy_family.py "$@" ;;
 faults) ci/faults.sh "$@" ;;
+page) ci/page.sh "$@" ;;
 bench) ci/bench.sh "$@" ;;
 agreement)
     # Their packages need far more than their parsers do, which are all that is used.

@@ -37,6 +37,10 @@ FOREIGN = {
     "unshare": {"--mount", "--propagation"},
     "wc": {"--bytes"},
     "git": {"--quiet", "--short"},
+    "nproc": {"--all"},
+    "npm": {"--silent"},
+    "vite": {"--emptyOutDir", "--logLevel", "--outDir"},
+    "ci/page.sh": {"--build"},
     "wyoming-openai": {"--stt-realtime-models"},
     "uv": {
         "--quiet",

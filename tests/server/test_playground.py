@@ -15,7 +15,15 @@ import pytest
 from tests.entrypoints.realtime.sounds import silence, voice
 from tests.media.files import encoded, movie, picture, tone, wav
 from tests.server.running import RunningServer, wait_until
-from tests.testing.browser import MICROPHONE_HZ, Browser, ask, browser, picture_of, recording
+from tests.testing.browser import (
+    MICROPHONE_HZ,
+    Browser,
+    ask,
+    browser,
+    choose,
+    picture_of,
+    recording,
+)
 
 # A spoken answer of the tiny model to a brief question, on two cores.
 ANSWER_MS = 60_000
@@ -42,7 +50,7 @@ def expect() -> Any:
 def page(chromium: Browser, server: RunningServer, expect: Any) -> Any:
     opened = chromium.open(server.url)
     expect(opened.locator("#voice option").first).to_be_attached()
-    opened.get_by_label("Max tokens").fill("24")
+    choose(opened, Max_tokens="24")
     return opened
 
 
@@ -113,6 +121,7 @@ def test_a_text_is_read_in_a_cloned_voice(page: Any, expect: Any, tmp_path: Path
     assert "talker" in stages(page)
     picture_of(page, "server_read")
     page.get_by_role("tab", name="Voices").click()
+    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete the voice browser").click()
     expect(page.locator("#voices-list li")).to_have_count(0)
 
@@ -120,33 +129,31 @@ def test_a_text_is_read_in_a_cloned_voice(page: Any, expect: Any, tmp_path: Path
 def test_a_spoken_question_is_answered_and_the_answer_spoken_over(
     page: Any, expect: Any, server: RunningServer
 ) -> None:
-    page.get_by_label("Max tokens").fill("2000")
-    page.get_by_role("tab", name="Talk").click()
+    choose(page, Max_tokens="2000")
+    page.get_by_role("button", name="Talk", exact=True).click()
     page.get_by_text("Events").click()
-    page.get_by_role("button", name="Start").click()
     state, log = page.locator("#talk-state"), page.locator("#talk-events")
     expect(state).to_have_text("Speaking")
-    expect(page.locator("#last-figures")).to_contain_text("First sound")
+    expect(page.locator("#last-figures")).to_contain_text("After you spoke")
     # The same word, eight seconds later, comes while the long answer is spoken.
     expect(log).to_contain_text("→ conversation.item.truncate ")
     expect(log).to_contain_text("← conversation.item.truncated")
     expect(log).to_contain_text('"reason":"turn_detected"')
-    expect(page.locator("#talk-log .answer").first).to_contain_text("Interrupted after")
+    expect(page.locator("#chat-log .answer").first).to_contain_text("Interrupted after")
     expect(page.locator("#last-stages")).to_be_visible()
     assert stages(page) >= {"thinker", "talker"}
     picture_of(page, "server_talk")
     # The second question is answered, too.
     expect(state).to_have_text("Speaking")
-    page.get_by_role("button", name="Stop", exact=True).click()
-    expect(state).to_have_text("Not connected")
+    page.get_by_role("button", name="End", exact=True).click()
+    expect(state).to_have_count(0)
     wait_until(server.is_idle, 10, "the engines at rest")
     assert page.get_by_role("alert").is_hidden()
 
 
 def test_a_held_button_is_a_turn(page: Any, expect: Any) -> None:
-    page.get_by_role("tab", name="Talk").click()
-    page.get_by_label("Push to talk").check()
-    page.get_by_role("button", name="Start").click()
+    choose(page, Push_to_talk=True)
+    page.get_by_role("button", name="Talk", exact=True).click()
     expect(page.locator("#talk-state")).to_have_text("Listening")
     push = page.get_by_role("button", name="Hold to talk")
     push.hover()
@@ -156,7 +163,7 @@ def test_a_held_button_is_a_turn(page: Any, expect: Any) -> None:
     expect(page.locator("#talk-state")).to_have_text("Speaking")
     # It ends, and the next turn may begin.
     expect(page.locator("#talk-state")).to_have_text("Listening")
-    question, answer = page.locator("#talk-log article").all()
+    question, answer = page.locator("#chat-log article").all()
     expect(question).to_have_attribute("aria-busy", "false")
     expect(answer).to_have_attribute("aria-busy", "false")
     assert "…" not in question.inner_text().splitlines()[-1:]

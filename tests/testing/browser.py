@@ -96,6 +96,24 @@ def ask(page: Any, text: str) -> None:
     page.keyboard.press("Enter")
 
 
+def open_settings(page: Any) -> Any:
+    """Open the drawer of the settings, and return it."""
+    page.get_by_role("button", name="Settings").click()
+    return page.get_by_role("dialog", name="Settings")
+
+
+def choose(page: Any, **settings: str | bool) -> None:
+    """Choose settings by their labels, in which `_` stands for a blank."""
+    drawer = open_settings(page)
+    for label, value in settings.items():
+        field = drawer.get_by_label(label.replace("_", " "), exact=True)
+        if isinstance(value, bool):
+            field.set_checked(value)
+        else:
+            field.fill(value)
+    page.keyboard.press("Escape")
+
+
 def recording(path: Path, *sounds: np.ndarray) -> Path:
     """A file for the microphone, of float32 samples at 48 kHz."""
     soundfile.write(path, np.concatenate(sounds), MICROPHONE_HZ, subtype="PCM_16")

@@ -13,10 +13,7 @@ SUBSETS = {
     "tests/entrypoints/cli": "server",
     "tests/cookbook": "server",
     "tests/entrypoints/http/test_documentation_browser.py": "browser",
-    "tests/entrypoints/playground/test_browser.py": "browser",
-    "tests/entrypoints/playground/test_browser_capabilities.py": "browser",
-    "tests/entrypoints/playground/test_browser_draw.py": "browser",
-    "tests/entrypoints/playground/test_browser_errors.py": "browser",
+    "tests/entrypoints/playground/browser": "browser",
     "tests/server/test_playground.py": "browser",
     "tests/faults": "faults",
 }

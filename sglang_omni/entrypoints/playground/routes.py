@@ -30,7 +30,7 @@ POLICY = (
 )
 HEADERS = {
     "Content-Security-Policy": "; ".join(POLICY),
-    "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
+    "Permissions-Policy": "microphone=(self), camera=(self), geolocation=()",
 }
 
 

@@ -1,4 +1,0 @@
-/** URLs of the server that this page was loaded from. */
-
-/** Return the URL of a route, wherever the page is mounted. */
-export const resolveUrl = (path) => new URL(path, document.baseURI);
