@@ -2,9 +2,12 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { eventLines } from "../state/events.ts";
+import type { Figure } from "../state/measured.ts";
 import { type LastRequest, type Stage, type Waveform, lastRequest } from "../state/requests.ts";
 import { t } from "../text/index.ts";
 
+/** Seconds above which a conversation is slow. */
+const MOST: Partial<Record<Figure, number>> = { firstSound: 1.5, sinceSpeech: 1.5 };
 /** Width of the bars' view box. */
 const WIDTH = 1000;
 
@@ -26,7 +29,7 @@ function Request({ request }: { request: LastRequest }) {
     <>
       <dl id="last-figures">
         {request.figures.value.map(([name, value]) => (
-          <div key={name} title={words.meanings[name]}>
+          <div key={name} title={words.meanings[name]} class={isOver(name, value) ? "over" : ""}>
             <dt>{words.figures[name]}</dt>
             <dd>{value}</dd>
           </div>
@@ -37,6 +40,12 @@ function Request({ request }: { request: LastRequest }) {
       <Stages request={request} />
     </>
   );
+}
+
+/** Whether a figure is worse than a conversation bears. */
+function isOver(name: Figure, value: string): boolean {
+  const most = MOST[name];
+  return most !== undefined && parseFloat(value) > most;
 }
 
 /** All of the audio across the whole width. */
