@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# A new user's first minutes: clone, `make serve`, paste the printed line, hear speech.
-# Fails when that takes more than three minutes. Usage: ci/first_run.sh [PORT]
+# A new user's first minutes: clone, `make serve`, open the page, ask what the start screen proposes
+# and hear the answer; then speech by curl, as docs/index.md has it. Fails when the first spoken
+# answer takes more than three minutes. Usage: ci/first_run.sh [PORT [FOLDER FOR PICTURES]]
+#
+# The page is opened in the system's Chromium by what `ci/browser.sh` installs.
 set -euo pipefail
 port=${1:-8642}
+pictures=$(realpath -m "${2:-.cache/first_run}")
 source=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d)
 export XDG_CACHE_HOME=$scratch/cache XDG_STATE_HOME=$scratch/state
@@ -17,13 +21,19 @@ make serve ARGS="--port $port" > "$scratch/log" 2>&1 &
 server=$!
 until [ -x .venv/bin/sgl-omni ] || ! kill -0 $server 2>/dev/null; do sleep 1; done
 say "installed"
-until grep -q '^Open ' "$scratch/log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
-say "$(grep '^Open ' "$scratch/log" || tail -n 5 "$scratch/log")"
-paste=$(sed -n 's/^Hear *//p' "$scratch/log")
-say "$paste"
-bash -c "$paste"
+until grep -q '^Stop ' "$scratch/log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
+say "ready:"
+grep -A 20 '^sglang-omni' "$scratch/log" | sed 's/^/          /'
+url=$(sed -n 's/^Open *//p' "$scratch/log")
+question=$(sed -n 's/^Try *"\(.*\)"/\1/p' "$scratch/log")
+say "open $url, write: $question"
+PYTHONPATH=$source/.cache/browser .venv/bin/python ci/first_answer.py "$url" "$question" "$pictures" |
+    sed 's/^/          /'
 took=$SECONDS
-say "$(.venv/bin/python -c 'import soundfile; i = soundfile.info("hello.wav"); print(i.samplerate, "Hz,", i.channels, "channel,", i.subtype + ",", round(i.duration, 2), "s")')"
+say "answered"
+curl -s "${url}v1/audio/speech" -H 'Content-Type: application/json' \
+  -d '{"input": "Hello, how are you?"}' -o hello.wav
+say "curl: $(.venv/bin/python -c 'import soundfile; i = soundfile.info("hello.wav"); print(i.samplerate, "Hz,", i.channels, "channel,", i.subtype + ",", round(i.duration, 2), "s")')"
 pkill -INT --parent $server || true
 wait $server || true
 say "stopped; left running: $(pgrep --full --count "$scratch" || true)"

@@ -2,8 +2,8 @@
 
     PYTHONPATH=.cache/browser python ci/page_picture.py http://127.0.0.1:8000 docs/charts/page.gif
 
-Needs a running server with the bundled model, a Chromium, and what `ci/browser.sh` installs. What is
-said is the server's own speech, from a file in place of a microphone.
+Needs a running server with the bundled model, a Chromium, and what `ci/browser.sh` installs. What
+is said is the server's own speech, from a file in place of a microphone.
 """
 
 import io
