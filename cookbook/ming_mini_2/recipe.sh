@@ -62,7 +62,7 @@ make_clips() { # form, processes
         --texts "$OUT/texts.jsonl" --lexicon "$LEXICON" --processes "$2" \
         --chunk-clips "$CHUNK_CLIPS" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
 }
-make_clips natural "$((CLIP_PROCESSES / 12 + 1))"
+make_clips natural "$((CLIP_PROCESSES / 4 + 1))"
 make_clips free "$CLIP_PROCESSES"
 
 train_thinker() {

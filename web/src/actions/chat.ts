@@ -20,8 +20,8 @@ import { getModelId } from "../state/model.ts";
 import { clearError, showError } from "../state/notices.ts";
 import { startRequest } from "../state/requests.ts";
 import * as settings from "../state/settings.ts";
+import { session } from "../state/talk.ts";
 import { t } from "../text/index.ts";
-import { session } from "./voice.ts";
 
 /** How often an image is shown before it is finished. */
 const PREVIEWS = 3;

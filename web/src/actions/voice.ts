@@ -1,6 +1,5 @@
 /** A conversation by voice, in the same thread as what is written. */
 
-import { signal } from "@preact/signals";
 import { Microphone } from "../audio/microphone.ts";
 import { decodePcm, encodePcm } from "../audio/pcm.ts";
 import { type Player, getPlayer } from "../audio/player.ts";
@@ -21,22 +20,14 @@ import { loadModel } from "../state/model.ts";
 import { clearError, showError } from "../state/notices.ts";
 import { type LastRequest, startRequest } from "../state/requests.ts";
 import * as settings from "../state/settings.ts";
-import { type Texts, t } from "../text/index.ts";
+import { type TalkSession, isMuted, level, session, talkState } from "../state/talk.ts";
+import { t } from "../text/index.ts";
 import { stopAnswer } from "./chat.ts";
 
 /** The server's minimum length of a turn. */
 const MIN_TURN_SECONDS = 0.1;
 /** Code of the error if the response had ended before the user stopped it. It is harmless. */
 const NOT_ACTIVE_CODE = "response_cancel_not_active";
-
-export type TalkState = keyof Texts["states"];
-
-/** The session, null unless there is one. */
-export const session = signal<VoiceSession | null>(null);
-export const talkState = signal<TalkState>("connecting");
-/** The level of the microphone, or of the answer while it is spoken, from 0 to 1. */
-export const level = signal(0);
-export const isMuted = signal(false);
 
 /** Start a session and listen. */
 export async function startTalking(): Promise<void> {
@@ -64,7 +55,7 @@ export function mute(muted: boolean): void {
 
 const isHandsFree = (): boolean => !settings.isPushToTalk.value;
 
-class VoiceSession {
+class VoiceSession implements TalkSession {
   #connection: RealtimeSession | null = null;
   #microphone: Microphone | null = null;
   #player: Player | null = null;
@@ -110,7 +101,6 @@ class VoiceSession {
     showError("conversation", reason ? ended : await makeConnectionError());
   }
 
-  /** End the session. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     const [connection, microphone] = [this.#connection, this.#microphone];
@@ -129,7 +119,6 @@ class VoiceSession {
     if (this.#microphone) this.#microphone.isMuted = isMuted;
   }
 
-  /** Apply a change of the settings. */
   change(): void {
     try {
       const { instructions, max_output_tokens, audio } = buildSettings();
@@ -149,7 +138,6 @@ class VoiceSession {
     }
   }
 
-  /** Send a written turn. Throws if it has what a session does not take. */
   sendTurn(turn: Turn): void {
     const content = toContent(turn);
     if (this.#isResponding) this.#send({ type: "response.cancel" });
@@ -159,7 +147,6 @@ class VoiceSession {
     this.#expectAnswer(false);
   }
 
-  /** Handle a press of the button: stop the answer and start a turn. */
   press(): void {
     if (this.#connection === null || this.#isPushed) return;
     this.#isPushed = true;
@@ -170,7 +157,6 @@ class VoiceSession {
     void this.#interrupt();
   }
 
-  /** Handle the release of the button: commit the turn. */
   release(): void {
     if (!this.#isPushed) return;
     this.#isPushed = false;

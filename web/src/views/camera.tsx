@@ -1,9 +1,9 @@
 /** Takes a picture with the camera and attaches it to the message. */
 
 import { useEffect, useRef } from "preact/hooks";
+import { attach } from "../actions/files.ts";
 import { showError } from "../state/notices.ts";
 import { t } from "../text/index.ts";
-import { attach } from "./composer.tsx";
 import { Drawer } from "./controls.tsx";
 
 const QUALITY = 0.9;

@@ -3,27 +3,18 @@
 import { useSignalEffect } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
 import { draft, isSending, sendDraft, stopAnswer } from "../actions/chat.ts";
-import { session, startTalking } from "../actions/voice.ts";
+import { attach } from "../actions/files.ts";
+import { startTalking } from "../actions/voice.ts";
 import { isAnswering } from "../state/conversation.ts";
-import { attachFiles, draftFiles } from "../state/files.ts";
+import { draftFiles } from "../state/files.ts";
 import { capabilities } from "../state/model.ts";
-import { clearError, showError } from "../state/notices.ts";
 import { isDrawn, isSpoken } from "../state/settings.ts";
+import { session } from "../state/talk.ts";
 import { t } from "../text/index.ts";
 import { Camera } from "./camera.tsx";
 import { Check, IconButton, Notice, VoiceSelect } from "./controls.tsx";
 
 const MAX_ROWS = 8;
-
-/** Attach files to the message, or say why not. */
-export function attach(files: Iterable<File>): void {
-  clearError("conversation");
-  try {
-    attachFiles(files);
-  } catch (error) {
-    showError("conversation", error);
-  }
-}
 
 export function Composer() {
   const picker = useRef<HTMLInputElement>(null);

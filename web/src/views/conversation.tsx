@@ -2,11 +2,12 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { draft, sendDraft, startConversation } from "../actions/chat.ts";
-import { session } from "../actions/voice.ts";
+import { attach } from "../actions/files.ts";
 import { Conversation, conversation, isEmpty } from "../state/conversation.ts";
 import { capabilities } from "../state/model.ts";
+import { session } from "../state/talk.ts";
 import { t } from "../text/index.ts";
-import { Composer, attach } from "./composer.tsx";
+import { Composer } from "./composer.tsx";
 import { TurnView } from "./turn.tsx";
 import { CaptionLine, VoicePanel } from "./voice_panel.tsx";
 

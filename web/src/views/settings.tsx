@@ -1,9 +1,9 @@
 /** The settings of every answer. */
 
 import { useEffect, useState } from "preact/hooks";
-import { session } from "../actions/voice.ts";
 import { listMicrophones } from "../audio/microphone.ts";
 import * as settings from "../state/settings.ts";
+import { session } from "../state/talk.ts";
 import { LANGUAGES, type Language, language, setLanguage, t } from "../text/index.ts";
 import { Check, Drawer, TextSetting } from "./controls.tsx";
 

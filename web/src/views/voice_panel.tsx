@@ -1,9 +1,10 @@
 /** The state of a conversation by voice, and its controls. */
 
 import { useEffect, useRef } from "preact/hooks";
-import { isMuted, level, mute, session, talkState } from "../actions/voice.ts";
+import { mute } from "../actions/voice.ts";
 import { conversation } from "../state/conversation.ts";
 import { isPushToTalk } from "../state/settings.ts";
+import { isMuted, level, session, talkState } from "../state/talk.ts";
 import { t } from "../text/index.ts";
 import { Check, IconButton } from "./controls.tsx";
 import { makeHoldable } from "./push_button.ts";
