@@ -71,7 +71,7 @@ def test_every_file_is_served_to_everybody_under_a_strict_policy(locked: Served,
     assert reply.headers["content-type"] == MEDIA_TYPES[Path(name).suffix]
     policy = policy_of(reply)
     assert policy["default-src"] == ["'none'"]
-    assert policy["script-src"] == policy["style-src"] == ["'self'"]
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == ["'self'"]
     assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == ["'none'"]
     assert policy["require-trusted-types-for"] == ["'script'"]
     allowed = {value for values in policy.values() for value in values}

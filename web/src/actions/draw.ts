@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { withFieldLabel } from "../server/field_names.ts";
-import { createImageUrl } from "../server/image_url.ts";
+import { toImage } from "../server/image_url.ts";
 import { stream } from "../server/server.ts";
 import { getModelId } from "../state/model.ts";
 import { clearError, showError } from "../state/notices.ts";
@@ -18,7 +18,8 @@ const MAX_IMAGES = 24;
 export interface DrawnImage {
   key: string;
   prompt: string;
-  /** An object URL of the image or its preview. */
+  /** The image or its preview, and an object URL of it. */
+  data: Blob;
   url: string;
   /** Null until it is finished. */
   finished: { size: string; seed: number; format: string } | null;
@@ -135,9 +136,9 @@ function getLabels(): Record<string, string> {
 
 function show(key: string, prompt: string, event: DrawEvent, isFinished: boolean): void {
   const { b64_json, output_format, size, seed } = event;
-  const url = createImageUrl(b64_json, `image/${output_format}`);
+  const data = toImage(b64_json, `image/${output_format}`);
   const finished = isFinished ? { size, seed, format: output_format } : null;
-  const image = { key, prompt, url, finished };
+  const image = { key, prompt, data, url: URL.createObjectURL(data), finished };
   const known = drawnImages.value.find((one) => one.key === key);
   if (known) URL.revokeObjectURL(known.url);
   const others = drawnImages.value;

@@ -26,9 +26,9 @@ export function DrawView() {
     picker.current.value = "";
     picker.current.focus();
   };
-  const editImage = async (image: DrawnImage) => {
-    const blob = await (await fetch(image.url)).blob();
-    setPicture(new File([blob], `image.${image.finished?.format}`, { type: blob.type }));
+  const editImage = ({ data, finished }: DrawnImage) => {
+    setPicture(new File([data], `image.${finished?.format}`, { type: data.type }));
+    document.getElementById("draw-prompt")?.focus();
   };
   return (
     <div class="panel">
@@ -66,9 +66,12 @@ export function DrawView() {
             />
           </label>
           {picture && (
-            <button type="button" onClick={remove}>
-              {words.removePicture}
-            </button>
+            <>
+              <span class="hint">{picture.name}</span>
+              <button type="button" onClick={remove}>
+                {words.removePicture}
+              </button>
+            </>
           )}
         </div>
         <Notice place="draw" id="draw-notice" />
@@ -85,7 +88,7 @@ export function DrawView() {
       </form>
       <ul id="draw-images" aria-label={words.images}>
         {drawnImages.value.map((image) => (
-          <Image key={image.key} image={image} onEdit={() => void editImage(image)} />
+          <Image key={image.key} image={image} onEdit={() => editImage(image)} />
         ))}
       </ul>
     </div>

@@ -168,6 +168,24 @@ def test_a_picture_is_edited_until_it_is_removed(
     assert backend.requests[-1].media == ()
 
 
+def test_an_image_that_was_drawn_is_edited(
+    page: Any, expect: Any, backend: FakeBackend, tmp_path: Path
+) -> None:
+    draw(page)
+    expect(images(page)).to_have_count(1)
+    page.get_by_role("button", name="Edit this image").click()
+    expect(page.get_by_label("Prompt", exact=True)).to_be_focused()
+    draw(page, "make it blue")
+    expect(images(page)).to_have_count(2)
+    (part,) = backend.requests[-1].media
+    (tmp_path / "image.png").write_bytes(part.sources[0])
+    assert Image.open(tmp_path / "image.png").size == (4, 2)
+    page.get_by_role("button", name="Remove the picture").click()
+    draw(page)
+    expect(images(page)).to_have_count(3)
+    assert backend.requests[-1].media == ()
+
+
 def test_errors_are_shown_beside_the_prompt(
     chromium: Browser, page: Any, expect: Any, backend: FakeBackend
 ) -> None:
