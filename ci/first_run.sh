@@ -23,7 +23,7 @@ until [ -x .venv/bin/sgl-omni ] || ! kill -0 $server 2>/dev/null; do sleep 1; do
 say "installed"
 until grep -q '^Stop ' "$scratch/log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
 say "ready:"
-grep -A 20 '^sglang-omni' "$scratch/log" | sed 's/^/          /'
+grep -A 20 '^sglang-omni' "$scratch/log" | sed "s|$scratch|...|; s/^/          /"
 url=$(sed -n 's/^Open *//p' "$scratch/log")
 question=$(sed -n 's/^Try *"\(.*\)"/\1/p' "$scratch/log")
 say "open $url, write: $question"
