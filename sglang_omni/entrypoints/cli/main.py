@@ -48,6 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_chat(commands)
     _add_draw(commands)
     _add_timeline(commands)
+    _add_status(commands)
     _add_make_tiny(commands)
     _add_quantize(commands)
     _add_doctor(commands)
@@ -168,6 +169,13 @@ def _add_timeline(commands: Any) -> None:
     which.add_argument("--last", action="store_true", help="the latest answer that has ended")
     _add_server(timeline)
     timeline.set_defaults(run=_timeline)
+
+
+def _add_status(commands: Any) -> None:
+    status = commands.add_parser("status", help="print the engines of a server and their load")
+    status.add_argument("--json", action="store_true", help="print what /ready says")
+    _add_server(status)
+    status.set_defaults(run=_status)
 
 
 def _add_make_tiny(commands: Any) -> None:
@@ -299,6 +307,12 @@ def _timeline(parsed: argparse.Namespace) -> int:
 
     request_id = "last" if parsed.last else parsed.request_id
     return timeline(parsed.base_url, request_id, _read_key(parsed))
+
+
+def _status(parsed: argparse.Namespace) -> int:
+    from sglang_omni.entrypoints.cli.status import status
+
+    return status(parsed.base_url, _read_key(parsed), as_json=parsed.json)
 
 
 def _make_tiny(parsed: argparse.Namespace) -> int:

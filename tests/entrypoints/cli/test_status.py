@@ -1,0 +1,115 @@
+"""`sgl-omni status`: what it says of a server, over bodies of `/ready` and over a running API."""
+
+import json
+from typing import Any
+
+import pytest
+
+from sglang_omni.entrypoints.cli.main import main
+from sglang_omni.entrypoints.cli.status import describe, describe_load, format_age
+from sglang_omni.entrypoints.http.middleware.auth import Access
+from tests.entrypoints.http.fake import FakeBackend, Served, serving
+from tests.entrypoints.http.middleware.test_auth import KEY, keys
+from tests.server.running import free_port
+
+NOW = 1_700_000_000.0
+
+
+def engine(state: str = "ready", **fields: Any) -> dict[str, Any]:
+    return {"state": state, "since": NOW - 200, "restarts": 0, "counters": {}, **fields}
+
+
+@pytest.fixture(autouse=True)
+def _talker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine of the API in these tests, as a real one tells of itself."""
+    monkeypatch.setattr(FakeBackend, "engines", lambda self: {"talker": engine()})
+
+
+def test_engines_are_listed_with_their_load() -> None:
+    body = {
+        "status": "ready",
+        "engines": {
+            "thinker": engine(
+                counters={
+                    "running": 3,
+                    "queued": 2,
+                    "kv_tokens_used": 4096,
+                    "kv_tokens_capacity": 16384,
+                    "rejected": 1,
+                },
+                info={"max_running_requests": 16},
+            ),
+            "talker": engine(counters={"active_slots": 1}, info={"slots": 8}, restarts=2),
+        },
+    }
+    assert describe("http://h", "ming", body, NOW) == [
+        "http://h · ming · ready",
+        "engine   state  for    restarts  load",
+        "thinker  ready  3 min  0         3 of 16 running, 2 waiting, KV cache 25 %, 1 refused",
+        "talker   ready  3 min  2         1 of 8 voices",
+    ]
+
+
+def test_a_start_has_its_progress_and_an_end_its_reason() -> None:
+    body = {
+        "status": "not_ready",
+        "engines": {
+            "thinker": engine("starting", progress="loading the thinker"),
+            "talker": engine(progress="warming up", last_error="killed by signal 9", restarts=1),
+        },
+    }
+    lines = describe("http://h", "ming", body, NOW)
+    assert lines[0].endswith("· not ready")
+    assert "starting: loading the thinker" in lines[2]
+    assert "warming up" not in lines[3]
+    assert lines[-1] == "talker: killed by signal 9"
+
+
+def test_a_stranger_learns_how_to_see_the_engines() -> None:
+    lines = describe("http://h", "ming", {"status": "ready"}, NOW)
+    assert lines[0] == "http://h · ming · ready"
+    assert "--api-key" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(-1, "0 s"), (59, "59 s"), (60, "1 min"), (7300, "2 h"), (200_000, "2 d")],
+)
+def test_an_age_has_its_largest_unit(seconds: float, expected: str) -> None:
+    assert format_age(seconds) == expected
+
+
+def test_an_engine_without_counters_has_no_load() -> None:
+    assert describe_load({}, {}) == ""
+
+
+def test_a_running_server_is_described(server: Served, capsys: Any) -> None:
+    assert main(["status", "--base-url", server.url]) == 0
+    title, head, *rows = capsys.readouterr().out.splitlines()
+    assert title == f"{server.url} · org/ming · ready"
+    assert head.split() == ["engine", "state", "for", "restarts", "load"]
+    assert rows
+    assert main(["status", "--json", "--base-url", server.url]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "ready"
+
+
+def test_a_server_that_is_not_ready_is_no_success(server: Served, capsys: Any) -> None:
+    server.backend.ready = False
+    try:
+        assert main(["status", "--base-url", server.url]) == 1
+    finally:
+        server.backend.reset()
+    assert "not ready" in capsys.readouterr().out
+
+
+def test_a_key_is_sent(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNI_KEY", KEY)
+    with serving(Access(keys(KEY))) as served:
+        assert main(["status", "--base-url", served.url]) != 0
+        assert main(["status", "--base-url", served.url, "--api-key", "env:OMNI_KEY"]) == 0
+    assert "engine" in capsys.readouterr().out
+
+
+def test_no_server_is_an_error(capsys: Any) -> None:
+    assert main(["status", "--base-url", f"http://127.0.0.1:{free_port()}"]) != 0
+    assert "cannot reach a server" in capsys.readouterr().err
