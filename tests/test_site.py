@@ -67,3 +67,29 @@ def test_a_reader_finds_the_answer_within_two_clicks(question: str) -> None:
     # A section, then a page: two clicks.
     assert page in read_nav()
     assert words in (DOCS / page).read_text(encoding="utf-8")
+
+
+MAX_PROSE = 45
+"""Lines of a hundred characters: about one screen."""
+LISTS = {"reference.md", "design/life_of_a_request.md"}
+"""Lists of routes, options and files, which are looked up and not read."""
+
+
+def longest_prose(page: Path) -> float:
+    """Return the lines of prose between two examples, tables or pictures of a page, at most."""
+    longest = current = 0.0
+    is_code = False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            is_code = not is_code
+        if is_code or line.startswith(("```", "|", "![")):
+            current = 0.0
+        elif line.strip():
+            current += max(1.0, len(line) / 100)
+            longest = max(longest, current)
+    return longest
+
+
+@pytest.mark.parametrize("name", sorted(set(read_nav()) - LISTS))
+def test_an_example_is_never_more_than_a_screen_away(name: str) -> None:
+    assert longest_prose(DOCS / name) <= MAX_PROSE
