@@ -24,6 +24,8 @@ QUESTIONS = {
     "How do I limit what a key may do?": ("guide.md", "--rate_limit.requests_per_minute"),
     "How do I halve the memory of the thinker?": ("quantization.md", "sgl-omni quantize"),
     "Which fields of OpenAI are ignored?": ("reference.md", "Fields of other programs"),
+    "Is it faster than the others?": ("comparison.md", "In the same run"),
+    "Why does the speech have gaps?": ("troubleshooting.md", "gaps in the speech"),
     "What is not there?": ("limits.md", "WebRTC"),
 }
 
