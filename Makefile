@@ -42,13 +42,19 @@ install: $(STAMP)
 
 # uv, installed by pip, does the whole installation in about a minute. Bytecode is compiled here, on
 # all cores, or else the three processes of an engine would each do it again at every first start.
+PACKAGES := $(shell grep -c == requirements.lock)
+
 $(STAMP): pyproject.toml requirements.lock
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
+	@echo "Installing into $(VENV), once; about a minute and a half."
+	@echo "  1 of 3  the environment and its installer"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@echo "  2 of 3  $(PACKAGES) packages, as requirements.lock names them"
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
 		--requirement requirements.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
-	touch $@
+	@echo "  3 of 3  sglang-omni itself"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
 
 # Names and versions only, for Python 3.11 and 3.12.
 lock:
