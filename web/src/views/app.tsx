@@ -56,6 +56,7 @@ export function App() {
   };
   return (
     <>
+      <SkipLink />
       <Header isDetailed={isDetailed} onDetails={() => setDetailed(!isDetailed)} />
       <p id="away" role="status">
         {isOffline.value ? words.reconnecting : ""}
@@ -85,6 +86,21 @@ export function App() {
     </>
   );
 }
+
+/** Takes the keyboard past the header; it is shown while it has the focus. */
+const SkipLink = () => (
+  <a
+    class="skip"
+    href="#chat-text"
+    onClick={(event) => {
+      event.preventDefault();
+      view.value = "conversation";
+      focusMessage();
+    }}
+  >
+    {t().skip}
+  </a>
+);
 
 function Header({ isDetailed, onDetails }: { isDetailed: boolean; onDetails: () => void }) {
   const words = t();

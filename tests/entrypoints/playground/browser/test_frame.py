@@ -63,8 +63,13 @@ def test_keys_reach_what_is_used_most(page: Any, expect: Any, backend: FakeBacke
     expect(page.locator("#chat-log .answer")).to_contain_text("Stopped.")
 
 
-def test_the_first_step_of_tab_is_short(page: Any, expect: Any) -> None:
-    """The message is where the keyboard begins after a new conversation."""
+def test_the_keyboard_is_at_the_message_soon(page: Any, expect: Any) -> None:
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the message")).to_be_in_viewport()
+    assert barriers(page) == []
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Message")).to_be_focused()
+    # So is it after a new conversation.
     page.get_by_role("button", name="New conversation").click()
     expect(page.get_by_label("Message")).to_be_focused()
 
