@@ -38,8 +38,6 @@ export const en = {
   key: "Key",
   close: "Close",
   cancel: "Cancel",
-  remove: "Remove",
-  delete: "Delete",
   stop: "Stop",
   download: "Download",
   copy: "Copy",
@@ -257,7 +255,6 @@ export const en = {
     "The checkpoint has no speaker network: a cloned voice resembles its speaker less.",
   voiceLength: (seconds: string, hasTranscript: boolean) =>
     `${seconds} s${hasTranscript ? ", with transcript" : ""}`,
-  hear: "Hear",
   hearVoice: (name: string) => `Hear the voice ${name}`,
   sample: "This is how I sound.",
   deleteVoice: (name: string) => `Delete the voice ${name}`,
