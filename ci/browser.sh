@@ -5,7 +5,7 @@
 # well; and the documentation at /docs. Any complaint of the browser fails it. Needs a Chromium
 # (Debian: apt-get install chromium; $CHROMIUM names another one). What drives it is
 # installed in .cache/browser, for this alone. Screenshots: .cache/playground, or
-# $SGLANG_OMNI_SCREENSHOTS. Arguments go to pytest. About four minutes on two cores.
+# $SGLANG_OMNI_SCREENSHOTS. Arguments go to pytest. About seven minutes on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
