@@ -40,10 +40,10 @@ lint: $(STAMP)
 
 install: $(STAMP)
 
-# uv, installed by pip, does the whole installation in about a minute. Bytecode is compiled here, on
-# all cores, or else the three processes of an engine would each do it again at every first start.
 PACKAGES := $(shell grep -c == requirements.lock)
 
+# uv, installed by pip, does the whole installation in about a minute. Bytecode is compiled here, on
+# all cores, or else the three processes of an engine would each do it again at every first start.
 $(STAMP): pyproject.toml requirements.lock
 	@echo "Installing into $(VENV), once; about a minute and a half."
 	@echo "  1 of 3  the environment and its installer"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A new user's first minutes: clone, `make serve`, open the page, ask what the start screen proposes
-# and hear the answer; then speech by curl, as docs/index.md has it. Fails when the first spoken
-# answer takes more than three minutes. Usage: ci/first_run.sh [PORT [FOLDER FOR PICTURES]]
+# and hear the answer; then the command that it prints for speech. Fails when the first spoken answer
+# takes more than three minutes. Usage: ci/first_run.sh [PORT [FOLDER FOR PICTURES]]
 #
-# The page is opened in the system's Chromium by what `ci/browser.sh` installs.
+# The page is opened in the system's Chromium by what `ci/browser.sh` has installed.
 set -euo pipefail
 port=${1:-8642}
 pictures=$(realpath -m "${2:-.cache/first_run}")
@@ -22,6 +22,7 @@ server=$!
 until [ -x .venv/bin/sgl-omni ] || ! kill -0 $server 2>/dev/null; do sleep 1; done
 say "installed"
 until grep -q '^Stop ' "$scratch/log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
+grep -q '^Stop ' "$scratch/log" || { tail -n 20 "$scratch/log"; exit 1; }
 say "ready:"
 grep -A 20 '^sglang-omni' "$scratch/log" | sed "s|$scratch|...|; s/^/          /"
 url=$(sed -n 's/^Open *//p' "$scratch/log")
@@ -31,9 +32,8 @@ PYTHONPATH=$source/.cache/browser .venv/bin/python ci/first_answer.py "$url" "$q
     sed 's/^/          /'
 took=$SECONDS
 say "answered"
-curl -s "${url}v1/audio/speech" -H 'Content-Type: application/json' \
-  -d '{"input": "Hello, how are you?"}' -o hello.wav
-say "curl: $(.venv/bin/python -c 'import soundfile; i = soundfile.info("hello.wav"); print(i.samplerate, "Hz,", i.channels, "channel,", i.subtype + ",", round(i.duration, 2), "s")')"
+bash -c "$(sed -n 's/^Hear *//p' "$scratch/log")"
+say "the printed command: $(.venv/bin/python -c 'import soundfile; i = soundfile.info("hello.wav"); print(i.samplerate, "Hz,", i.channels, "channel,", i.subtype + ",", round(i.duration, 2), "s")')"
 pkill -INT --parent $server || true
 wait $server || true
 say "stopped; left running: $(pgrep --full --count "$scratch" || true)"

@@ -5,12 +5,16 @@ runs these: they need a Chromium. What the page does with answers that are known
 `tests/entrypoints/playground`.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import soundfile
+import soxr
 
 from tests.entrypoints.realtime.sounds import silence, voice
 from tests.media.files import encoded, movie, picture, tone, wav
@@ -195,6 +199,27 @@ def test_every_starter_of_the_bundled_model_is_answered(first_page: Any, expect:
         page.get_by_role("button", name="New conversation").click()
     assert "42" in answers["What is 17 + 25?"]
     assert "Tuesday" in answers["What day comes after Monday?"]
+
+
+def test_a_question_that_is_said_to_the_bundled_model_is_answered(
+    default_server: RunningServer, expect: Any, tmp_path: Path
+) -> None:
+    body = {"input": "What day comes after Monday?", "response_format": "wav"}
+    reply = httpx.post(f"{default_server.api}/audio/speech", json=body, timeout=60)
+    said, rate = soundfile.read(io.BytesIO(reply.content))
+    samples = soxr.resample(said, rate, MICROPHONE_HZ)
+    sounds = (silence(1.0, MICROPHONE_HZ), samples, silence(40.0, MICROPHONE_HZ))
+    with browser(recording(tmp_path / "question.wav", *sounds)) as chromium:
+        page = chromium.open(default_server.url)
+        page.get_by_role("button", name="Talk", exact=True).click()
+        turns = page.locator("#chat-log article")
+        expect(turns).to_have_count(2)
+        expect(turns.first).to_have_text("YouWhat day comes after Monday?")
+        expect(turns.last).to_contain_text("Tuesday")
+        expect(page.locator("#last-figures")).to_contain_text("After you spoke")
+        picture_of(page, "bundled_talk")
+        page.get_by_role("button", name="End", exact=True).click()
+        assert chromium.complaints == []
 
 
 def test_what_the_bundled_model_cannot_speak_is_said_and_not_offered(

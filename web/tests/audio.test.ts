@@ -130,7 +130,7 @@ test("after each gap of a slow server more is buffered, until the sound ends", (
 });
 
 test("a recording becomes a WAV file with its rate and samples", async () => {
-  const recording = { rate: 24_000, pieces: [ramp(1, 100), ramp(101, 50)] };
+  const recording = { rate: 24_000, chunks: [ramp(1, 100), ramp(101, 50)] };
   assert.equal(getSeconds(recording), 150 / 24_000);
   const bytes = new DataView(await toWav(recording).arrayBuffer());
   const text = (at: number, length: number) =>

@@ -46,13 +46,11 @@ def describe(base_url: str, model: str, body: Json, now: float) -> list[str]:
     Args:
         base_url: Where it is.
         model: The name of its model.
-        body: What `/ready` says; without its engines if the server requires a key.
+        body: What `/ready` says to a caller who may see the engines.
         now: Seconds since 1970.
     """
     title = f"{base_url} · {model} · {str(body['status']).replace('_', ' ')}"
-    engines: Json = body.get("engines", {})
-    if not engines:
-        return [title, "The server tells of its engines to holders of a key: --api-key"]
+    engines: Json = body["engines"]
     rows = [HEAD, *(_describe_engine(name, engine, now) for name, engine in engines.items())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = [

@@ -65,12 +65,6 @@ def test_a_start_has_its_progress_and_an_end_its_reason() -> None:
     assert lines[-1] == "talker: killed by signal 9"
 
 
-def test_a_stranger_learns_how_to_see_the_engines() -> None:
-    lines = describe("http://h", "ming", {"status": "ready"}, NOW)
-    assert lines[0] == "http://h · ming · ready"
-    assert "--api-key" in lines[1]
-
-
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [(-1, "0 s"), (59, "59 s"), (60, "1 min"), (7300, "2 h"), (200_000, "2 d")],

@@ -120,13 +120,15 @@ export async function editTurn(turn: Turn): Promise<void> {
   conversation.value.removeFrom(turn);
 }
 
-/** Let the model answer again. */
-export async function answerAgain(turn: Turn): Promise<void> {
+/** Let the model answer again. The answer stays if the server rejects the request. */
+export const answerAgain = (turn: Turn): Promise<void> => continueConversation(turn);
+
+/** Request another answer, in place of an answer if there is one. */
+async function continueConversation(replaced?: Turn): Promise<void> {
   clearError("conversation");
   const signal = startAnswer();
   await answerDone;
-  conversation.value.removeFrom(turn);
-  await requestAnswer(conversation.value, signal).catch((error) => {
+  await requestAnswer(conversation.value, signal, replaced).catch((error) => {
     if (!signal.aborted) showError("conversation", error);
   });
 }
@@ -134,23 +136,25 @@ export async function answerAgain(turn: Turn): Promise<void> {
 /** Send the result of a call. When all calls of the answer have theirs, the model goes on. */
 export async function sendResult(turn: Turn, call: Call, result: string): Promise<void> {
   turn.calls.value = turn.calls.value.map((one) => (one.id === call.id ? { ...one, result } : one));
-  if (turn.calls.value.some((one) => one.result === null)) return;
-  const signal = startAnswer();
-  await answerDone;
-  await requestAnswer(conversation.value, signal).catch((error) => {
-    if (!signal.aborted) showError("conversation", error);
-  });
+  if (turn.calls.value.every((one) => one.result !== null)) await continueConversation();
 }
 
-/** Request the answer to the last turn. Resolves when it starts. */
-async function requestAnswer(current: Conversation, signal: AbortSignal): Promise<void> {
+/** Request the answer to the last turn, in place of an answer if there is one. Resolves when it
+ * starts. */
+async function requestAnswer(
+  current: Conversation,
+  signal: AbortSignal,
+  replaced?: Turn,
+): Promise<void> {
   const playing = await preparePlayer();
-  const body = await buildBody(current, playing !== null);
+  const turns = current.turns.value.filter((turn) => turn !== replaced);
+  const body = await buildBody(turns, playing !== null);
   const request = startRequest();
   const { id, events } = await stream<Chunk>("v1/chat/completions", body, signal).catch((error) => {
-    throw withFieldLabel(error, (field) => getLabel(field, current));
+    throw withFieldLabel(error, (field) => getLabel(field, turns));
   });
   signal.throwIfAborted();
+  if (replaced) current.removeFrom(replaced);
   const turn = current.add(new Turn("assistant"));
   Object.assign(turn, { request, body });
   const captions = new Captions();
@@ -169,7 +173,6 @@ async function preparePlayer(): Promise<Player | null> {
   await player?.stop();
   endCaptions();
   player = settings.isSpoken.value ? await getPlayer(SAMPLE_RATE) : null;
-  player?.setVolume(settings.volume.value);
   await player?.stop();
   return player;
 }
@@ -187,14 +190,14 @@ function followPlayback(playing: Player, turn: Turn, captions: Captions): void {
 }
 
 /** Build the body of a chat request. */
-async function buildBody(current: Conversation, isSpoken: boolean): Promise<object> {
+async function buildBody(turns: Turn[], isSpoken: boolean): Promise<object> {
   const system = settings.getInstructions();
   const isDrawn = settings.isDrawn.value;
   return {
     model: await getModelId(),
     messages: [
       ...(system ? [{ role: "system", content: system }] : []),
-      ...current.turns.value.flatMap(toMessages),
+      ...turns.flatMap(toMessages),
     ],
     ...settings.getChatFields(),
     stream: true,
@@ -238,7 +241,7 @@ export function toMessages(turn: Turn): object[] {
 }
 
 /** Return the label of a field of the body that the user knows; for a file, its name. */
-function getLabel(field: string, current: Conversation): string | undefined {
+function getLabel(field: string, turns: Turn[]): string | undefined {
   const words = t();
   const labels: Record<string, string> = {
     max_tokens: words.maxTokens,
@@ -250,7 +253,7 @@ function getLabel(field: string, current: Conversation): string | undefined {
   const match = /^messages\.(\d+)\.content\.(\d+)\./.exec(field);
   if (match === null) return labels[field];
   const before = settings.getInstructions() ? 1 : 0;
-  const messages = current.turns.value.flatMap((turn) =>
+  const messages = turns.flatMap((turn) =>
     toMessages(turn).map((_, index) => (index === 0 ? turn : null)),
   );
   return messages[Number(match[1]) - before]?.files[Number(match[2])]?.name;
@@ -294,7 +297,7 @@ function showDelta(delta: Delta, turn: Turn): void {
     turn.request?.recordText();
     turn.text.value += delta.content;
   }
-  if (delta.reasoning_content) turn.thoughts.value += delta.reasoning_content;
+  if (delta.reasoning_content) turn.reasoning.value += delta.reasoning_content;
   for (const call of delta.tool_calls ?? []) addCall(call, turn);
   if (delta.partial_images) showImage(delta.partial_images[0].image_url.url, turn, false);
   if (delta.images) {
@@ -324,9 +327,6 @@ function addCall({ index, id, function: made }: NonNullable<Delta["tool_calls"]>
  * seconds. */
 function playDelta(data: string, playing: Player, turn: Turn): number {
   const samples = decodePcm(data);
-  turn.request?.recordAudio(samples, playing.rate);
-  turn.recording ??= { rate: playing.rate, pieces: [] };
-  turn.recording.pieces.push(samples);
   playing.push(samples);
-  return samples.length / playing.rate;
+  return turn.recordAudio(samples, playing.rate);
 }

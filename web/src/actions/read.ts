@@ -51,7 +51,6 @@ export async function readAloud(options: ReadOptions): Promise<void> {
 
 async function read({ text, style, speed }: ReadOptions, signal: AbortSignal): Promise<void> {
   const player = await getPlayer(SAMPLE_RATE);
-  player.setVolume(settings.volume.value);
   await player.stop();
   const body = {
     model: await getModelId(),
@@ -64,7 +63,7 @@ async function read({ text, style, speed }: ReadOptions, signal: AbortSignal): P
     stream_format: "sse",
   };
   readBody.value = body;
-  const recording: Recording = { rate: player.rate, pieces: [] };
+  const recording: Recording = { rate: player.rate, chunks: [] };
   readRecording.value = null;
   readSeconds.value = { played: 0, total: 0 };
   const request = startRequest();
@@ -91,7 +90,7 @@ async function read({ text, style, speed }: ReadOptions, signal: AbortSignal): P
       if (event.type !== "speech.audio.delta") continue;
       readState.value = "speaking";
       const samples = decodePcm(event.audio);
-      recording.pieces.push(samples);
+      recording.chunks.push(samples);
       request.recordAudio(samples, player.rate);
       player.push(samples);
       readSeconds.value = { ...readSeconds.value, total: getSeconds(recording) };

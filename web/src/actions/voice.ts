@@ -61,11 +61,15 @@ class VoiceSession implements TalkSession {
   #player: Player | null = null;
   #answer: SpokenAnswer | null = null;
   #request: LastRequest | null = null;
+  /** Where its turns belong, also if another conversation is shown by then. */
+  readonly #conversation = conversation.value;
   readonly #turns = new Map<string, Turn>();
   readonly #captions = new Map<string, Captions>();
   #isResponding = false;
   #isPushed = false;
   #isSeeded = false;
+  /** Whether a written turn waits for the session to begin. */
+  #isWaiting = false;
   #isStopped = false;
   #numSamples = 0;
 
@@ -73,7 +77,6 @@ class VoiceSession implements TalkSession {
     buildSettings(); // Report invalid settings before a session starts.
     const player = await getPlayer(SAMPLE_RATE);
     this.#player = player;
-    player.setVolume(settings.volume.value);
     this.#answer = new SpokenAnswer(player);
     player.ondrained = (underruns) => this.#finishPlayback(underruns);
     player.onprogress = () => {};
@@ -140,11 +143,15 @@ class VoiceSession implements TalkSession {
 
   sendTurn(turn: Turn): void {
     const content = toContent(turn);
+    if (!this.#isSeeded) {
+      // It is told to the model with what was written before.
+      this.#isWaiting = true;
+      return;
+    }
     if (this.#isResponding) this.#send({ type: "response.cancel" });
     void this.#interrupt();
     this.#send({ type: "conversation.item.create", item: toItem("user", content) });
-    this.#send({ type: "response.create" });
-    this.#expectAnswer(false);
+    this.#requestResponse();
   }
 
   press(): void {
@@ -241,12 +248,19 @@ class VoiceSession implements TalkSession {
     if (talkState.value === "connecting") talkState.value = "listening";
     if (this.#isSeeded) return;
     this.#isSeeded = true;
-    for (const turn of conversation.value.turns.value) {
-      const content = turn.role === "user" ? toContent(turn, true) : toSaid(turn);
+    for (const turn of this.#conversation.turns.value) {
+      const content = turn.role === "user" ? toContent(turn, true) : toAnswerContent(turn);
       if (content.length > 0) {
         this.#send({ type: "conversation.item.create", item: toItem(turn.role, content) });
       }
     }
+    if (this.#isWaiting) this.#requestResponse();
+  }
+
+  /** Let the model answer what was written. */
+  #requestResponse(): void {
+    this.#send({ type: "response.create" });
+    this.#expectAnswer(false);
   }
 
   #handleResponseEvent(event: RealtimeEvent): void {
@@ -282,10 +296,7 @@ class VoiceSession implements TalkSession {
     if (!answer?.push(item, samples)) return;
     const turn = this.#getTurn(item, "assistant");
     const captions = this.#getCaptions(item);
-    captions.addAudio(samples.length / SAMPLE_RATE);
-    turn.recording ??= { rate: SAMPLE_RATE, pieces: [] };
-    turn.recording.pieces.push(samples);
-    this.#request?.recordAudio(samples, SAMPLE_RATE);
+    captions.addAudio(turn.recordAudio(samples, SAMPLE_RATE));
     talkState.value = "speaking";
     level.value = getLevel(samples);
     if (this.#player === null) return;
@@ -295,8 +306,7 @@ class VoiceSession implements TalkSession {
     };
   }
 
-  // See `RealtimeEvent`.
-  #finishResponse({ id, status, status_details, output }: Record<string, any>): void {
+  #finishResponse({ id, status, status_details, output }: RealtimeEvent["response"]): void {
     this.#isResponding = false;
     for (const item of output) {
       const turn = this.#turns.get(item.id);
@@ -313,7 +323,7 @@ class VoiceSession implements TalkSession {
   #getTurn(item: string, role: "user" | "assistant"): Turn {
     const known = this.#turns.get(item);
     if (known) return known;
-    const turn = conversation.value.add(new Turn(role));
+    const turn = this.#conversation.add(new Turn(role));
     turn.request = role === "assistant" ? this.#request : null;
     this.#turns.set(item, turn);
     return turn;
@@ -361,7 +371,7 @@ function toContent(turn: Turn, isBefore = false): object[] {
   });
 }
 
-const toSaid = (turn: Turn): object[] =>
+const toAnswerContent = (turn: Turn): object[] =>
   turn.text.value ? [{ type: "output_text", text: turn.text.value }] : [];
 
 const toItem = (role: string, content: object[]): object => ({ type: "message", role, content });

@@ -5,12 +5,20 @@ import type { PlaybackMessage, PlaybackReport } from "./playback_worklet.ts";
 import { loadWorklet } from "./worklet.ts";
 
 const players = new Map<number, Player>();
+let volume = 1;
+
+/** Set the volume of all speech, from 0 to 1. */
+export function setVolume(chosen: number): void {
+  volume = chosen;
+  for (const player of players.values()) player.setVolume(volume);
+}
 
 /** Return the player for audio at `rate` Hz. The first call must come from a user action, because
  * browsers block audio without one. */
 export async function getPlayer(rate: number): Promise<Player> {
   const player = players.get(rate) ?? (await Player.open(rate));
   players.set(rate, player);
+  player.setVolume(volume);
   await player.resume();
   return player;
 }

@@ -7,13 +7,13 @@ import { Microphone } from "./microphone.ts";
 const RATE = 24_000;
 
 export class Recorder {
-  readonly #recording: Recording = { rate: RATE, pieces: [] };
+  readonly #recording: Recording = { rate: RATE, chunks: [] };
   #microphone: Microphone | null = null;
 
   /** Start to record. `onlevel` receives the seconds and the level from 0 to 1, often. */
   async start(device: string, onlevel: (seconds: number, level: number) => void): Promise<void> {
     this.#microphone = await Microphone.open(RATE, device, (samples) => {
-      this.#recording.pieces.push(samples);
+      this.#recording.chunks.push(samples);
       onlevel(getSeconds(this.#recording), getLevel(samples));
     });
   }

@@ -4,16 +4,16 @@ import { toPcm } from "./pcm.ts";
 
 const HEADER_BYTES = 44;
 
-/** Samples of one channel from -1 to 1, in the pieces in which they came. */
+/** Samples of one channel from -1 to 1, in the chunks in which they came. */
 export interface Recording {
   rate: number;
-  pieces: Float32Array[];
+  chunks: Float32Array[];
 }
 
 /** Return a WAV file with 16 bits a sample. */
-export function toWav({ rate, pieces }: Recording): Blob {
-  const data = pieces.map(toPcm);
-  const bytes = data.reduce((sum, piece) => sum + piece.byteLength, 0);
+export function toWav({ rate, chunks }: Recording): Blob {
+  const data = chunks.map(toPcm);
+  const bytes = data.reduce((sum, chunk) => sum + chunk.byteLength, 0);
   const header = new DataView(new ArrayBuffer(HEADER_BYTES));
   const write = (at: number, text: string) => {
     [...text].forEach((character, index) => header.setUint8(at + index, character.charCodeAt(0)));
@@ -34,5 +34,5 @@ export function toWav({ rate, pieces }: Recording): Blob {
 }
 
 /** Return the length of a recording in seconds. */
-export const getSeconds = ({ rate, pieces }: Recording): number =>
-  pieces.reduce((sum, piece) => sum + piece.length, 0) / rate;
+export const getSeconds = ({ rate, chunks }: Recording): number =>
+  chunks.reduce((sum, chunk) => sum + chunk.length, 0) / rate;

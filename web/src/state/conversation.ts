@@ -27,7 +27,7 @@ export class Turn {
   readonly files: AttachedFile[];
   readonly isBusy = signal(true);
   readonly note = signal("");
-  readonly thoughts = signal("");
+  readonly reasoning = signal("");
   readonly calls = signal<Call[]>([]);
   /** An object URL of the drawn image or its preview, and whether it is finished. */
   readonly image = signal<{ url: string; isFinished: boolean } | null>(null);
@@ -55,6 +55,14 @@ export class Turn {
     this.key = Turn.#count;
   }
 
+  /** Record speech that arrived: samples from -1 to 1 at `rate` Hz. Returns its seconds. */
+  recordAudio(samples: Float32Array, rate: number): number {
+    this.recording ??= { rate, chunks: [] };
+    this.recording.chunks.push(samples);
+    this.request?.recordAudio(samples, rate);
+    return samples.length / rate;
+  }
+
   /** Mark the turn as complete. */
   end(note = ""): void {
     this.note.value = note;
@@ -76,12 +84,10 @@ export class Turn {
 
 export class Conversation {
   readonly id: string;
-  readonly title: Signal<string>;
   readonly turns: Signal<Turn[]>;
 
-  constructor(id: string = crypto.randomUUID(), title = "", turns: Turn[] = []) {
+  constructor(id: string = createId(), turns: Turn[] = []) {
     this.id = id;
-    this.title = signal(title);
     this.turns = signal(turns);
   }
 
@@ -97,6 +103,12 @@ export class Conversation {
     for (const removed of this.turns.value.slice(at)) removed.release();
     this.turns.value = this.turns.value.slice(0, at);
   }
+}
+
+/** Return an id that no other conversation has. `randomUUID` is there over https alone. */
+function createId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 export const conversation = signal(new Conversation());

@@ -1,6 +1,6 @@
 /** The events of the last session by voice, one a line; repeated events are counted in one line. */
 
-import { signal } from "@preact/signals";
+import { type Signal, signal } from "@preact/signals";
 import type { RealtimeEvent, Sender } from "../server/realtime.ts";
 
 const MAX_LINES = 500;
@@ -11,7 +11,7 @@ export interface EventLine {
   key: number;
   label: string;
   text: string;
-  count: number;
+  count: Signal<number>;
 }
 
 export const eventLines = signal<EventLine[]>([]);
@@ -30,13 +30,13 @@ export function logEvent(event: RealtimeEvent, sender: Sender): void {
   const lines = eventLines.value;
   const last = lines.at(-1);
   if (last?.label === label && isRepeatable(event)) {
-    eventLines.value = [...lines.slice(0, -1), { ...last, count: last.count + 1 }];
+    last.count.value += 1;
     return;
   }
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(2);
   const details = isRepeatable(event) ? "" : ` ${formatDetails(event)}`;
   numLines += 1;
-  const line = { key: numLines, label, text: `${seconds} ${label}${details}`, count: 1 };
+  const line = { key: numLines, label, text: `${seconds} ${label}${details}`, count: signal(1) };
   eventLines.value = [...lines, line].slice(-MAX_LINES);
 }
 

@@ -14,7 +14,7 @@ interface StoredTurn {
   role: "user" | "assistant";
   text: string;
   note?: string;
-  thoughts?: string;
+  reasoning?: string;
   files?: { name: string; kind: MediaKind }[];
   calls?: Call[];
 }
@@ -54,13 +54,14 @@ export function keepConversations(): void {
     const current = conversation.value;
     const record = toStored(current);
     clearTimeout(timer);
-    if (record.turns.length === 0) return;
     timer = setTimeout(() => keep(record), WRITE_MS);
   });
 }
 
 function keep(record: StoredConversation): void {
   const known = stored.value.find(({ id }) => id === record.id);
+  // A message that the server rejected is not a conversation.
+  if (record.turns.length === 0) return known && deleteConversation(record.id);
   if (known && JSON.stringify(known.turns) === JSON.stringify(record.turns)) return;
   const title = known?.title || record.title;
   write([{ ...record, title }, ...stored.value.filter(({ id }) => id !== record.id)]);
@@ -78,29 +79,29 @@ function toStored({ id, turns }: Conversation): StoredConversation {
 
 function toStoredTurn(turn: Turn): StoredTurn {
   const { role, files } = turn;
-  const [text, note, thoughts] = [turn.text.value, turn.note.value, turn.thoughts.value];
+  const [text, note, reasoning] = [turn.text.value, turn.note.value, turn.reasoning.value];
   const calls = turn.calls.value;
   return {
     role,
     text,
     ...(note && { note }),
-    ...(thoughts && { thoughts }),
+    ...(reasoning && { reasoning }),
     ...(files.length > 0 && { files: files.map(({ name, kind }) => ({ name, kind })) }),
     ...(calls.length > 0 && { calls }),
   };
 }
 
 /** Show a conversation that was kept. */
-export function openConversation({ id, title, turns }: StoredConversation): void {
+export function openConversation({ id, turns }: StoredConversation): void {
   const shown = turns.map((kept) => {
     const files = (kept.files ?? []).map((file) => ({ ...file, url: null }));
     const turn = new Turn(kept.role, kept.text, files);
-    turn.thoughts.value = kept.thoughts ?? "";
+    turn.reasoning.value = kept.reasoning ?? "";
     turn.calls.value = kept.calls ?? [];
     turn.end(kept.note);
     return turn;
   });
-  conversation.value = new Conversation(id, title, shown);
+  conversation.value = new Conversation(id, shown);
 }
 
 /** Give a conversation another title. */

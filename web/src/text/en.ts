@@ -79,7 +79,7 @@ export const en = {
   regenerate: "Answer again",
   replay: "Play again",
   showCode: "Show as code",
-  thoughts: "Reasoning",
+  reasoning: "Reasoning",
   toolCall: (name: string) => `Call of ${name}`,
   toolResult: "Result of the call",
   sendResult: "Send the result",

@@ -71,7 +71,7 @@ export const zh: Texts = {
   regenerate: "重新回答",
   replay: "重新播放",
   showCode: "显示代码",
-  thoughts: "推理过程",
+  reasoning: "推理过程",
   toolCall: (name) => `调用 ${name}`,
   toolResult: "调用结果",
   sendResult: "发送结果",

@@ -32,8 +32,8 @@ export function Composer() {
   return (
     <form id="composer" onSubmit={submit}>
       <ul id="chat-files" aria-label={words.attached}>
-        {draftFiles.value.map((file) => (
-          <FileRow key={file.name} file={file} />
+        {draftFiles.value.map((file, index) => (
+          <FileRow key={index} file={file} />
         ))}
       </ul>
       <Notice place="conversation" id="chat-notice" />
@@ -73,8 +73,10 @@ export function Composer() {
             currentTarget.value = "";
           }}
         />
-        <IconButton icon="camera" label={words.camera} onClick={() => setCameraOpen(true)} />
-        <VoiceSelect id="voice" />
+        {navigator.mediaDevices && (
+          <IconButton icon="camera" label={words.camera} onClick={() => setCameraOpen(true)} />
+        )}
+        <VoiceSelect id="voice" onChange={() => session.value?.change()} />
         {!session.value && <Check label={words.speak} value={isSpoken} />}
         {capabilities.value.image_output && <Check label={words.drawAnswer} value={isDrawn} />}
         <span class="spring" />

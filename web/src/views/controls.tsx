@@ -50,7 +50,7 @@ export function Notice({ place, id }: { place: Place; id: string }) {
 }
 
 /** The choice of the voice. */
-export const VoiceSelect = ({ id }: { id: string }) => (
+export const VoiceSelect = ({ id, onChange }: { id: string; onChange?: () => void }) => (
   <label class="voice-select">
     {t().voice}
     <select
@@ -58,6 +58,7 @@ export const VoiceSelect = ({ id }: { id: string }) => (
       value={voice.value}
       onChange={({ currentTarget }) => {
         voice.value = currentTarget.value;
+        onChange?.();
       }}
     >
       <VoiceGroup label={t().presets} names={presets.value} />
@@ -172,13 +173,26 @@ export function Drawer({ title, isOpen, onClose, children, wide = false }: Drawe
 export function CopyButton({ text }: { text: () => string }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text());
+    await writeClipboard(text());
     setDone(true);
     setTimeout(() => setDone(false), 1500);
   };
   return (
     <IconButton icon="copy" label={isDone ? t().copied : t().copy} onClick={() => void copy()} />
   );
+}
+
+/** Copy a text. Browsers offer the clipboard over https, and a command of old everywhere. */
+async function writeClipboard(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea");
+  field.value = text;
+  // Within the dialog that is open, if one is: nothing else can have the focus.
+  (document.querySelector("dialog[open]") ?? document.body).append(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+  return undefined;
 }
 
 /** Save a file under a name. */

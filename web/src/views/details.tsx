@@ -1,7 +1,7 @@
 /** The last request in figures, its sound, its stages, and the events of a session. */
 
 import { useEffect, useRef } from "preact/hooks";
-import { eventLines } from "../state/events.ts";
+import { type EventLine, eventLines } from "../state/events.ts";
 import type { Figure } from "../state/measured.ts";
 import { type LastRequest, type Stage, type Waveform, lastRequest } from "../state/requests.ts";
 import { t } from "../text/index.ts";
@@ -164,10 +164,14 @@ function Events() {
     <details>
       <summary>{t().events}</summary>
       <ol ref={list} id="talk-events" aria-label={t().eventsOf} tabindex={0}>
-        {lines.map(({ key, text, count }) => (
-          <li key={key}>{count > 1 ? `${text} × ${count}` : text} </li>
+        {lines.map((line) => (
+          <Line key={line.key} line={line} />
         ))}
       </ol>
     </details>
   );
+}
+
+function Line({ line: { text, count } }: { line: EventLine }) {
+  return <li>{count.value > 1 ? `${text} × ${count.value}` : text} </li>;
 }

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { answerAgain, editTurn, sendResult } from "../actions/chat.ts";
 import { toWav } from "../audio/wav.ts";
 import { type AttachedFile, type Call, type Turn, conversation } from "../state/conversation.ts";
+import { session } from "../state/talk.ts";
 import { t } from "../text/index.ts";
 import { CopyButton, IconButton, saveFile } from "./controls.tsx";
 import { Markdown } from "./markdown.tsx";
@@ -19,13 +20,13 @@ export function TurnView({ turn }: { turn: Turn }) {
   return (
     <article class={isUser ? "user" : "answer"} aria-busy={turn.isBusy.value}>
       <h2>{isUser ? words.you : words.answer}</h2>
-      {turn.files.map((file) => (
-        <Attached key={file.name} file={file} />
+      {turn.files.map((file, index) => (
+        <Attached key={index} file={file} />
       ))}
-      {turn.thoughts.value && (
-        <details class="thoughts">
-          <summary>{words.thoughts}</summary>
-          <p>{turn.thoughts.value}</p>
+      {turn.reasoning.value && (
+        <details class="reasoning">
+          <summary>{words.reasoning}</summary>
+          <p>{turn.reasoning.value}</p>
         </details>
       )}
       {isUser ? <p class="said">{turn.text.value}</p> : <Markdown text={turn.text.value} />}
@@ -58,6 +59,8 @@ function Attached({ file: { name, kind, url } }: { file: AttachedFile }) {
 function Actions({ turn }: { turn: Turn }) {
   const words = t();
   const isLast = conversation.value.turns.value.at(-1) === turn;
+  // What a session has been told cannot be changed.
+  const isEditable = session.value === null;
   const { recording, body } = turn;
   const replay = () => {
     if (recording) turn.replayUrl.value ??= URL.createObjectURL(toWav(recording));
@@ -65,10 +68,10 @@ function Actions({ turn }: { turn: Turn }) {
   return (
     <div class="actions">
       <CopyButton text={() => turn.text.value} />
-      {turn.role === "user" && (
+      {turn.role === "user" && isEditable && (
         <IconButton icon="edit" label={words.edit} onClick={() => void editTurn(turn)} />
       )}
-      {turn.role === "assistant" && isLast && (
+      {turn.role === "assistant" && isLast && isEditable && (
         <IconButton icon="again" label={words.regenerate} onClick={() => void answerAgain(turn)} />
       )}
       {recording && <IconButton icon="play" label={words.replay} onClick={replay} />}

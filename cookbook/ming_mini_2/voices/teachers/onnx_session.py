@@ -8,6 +8,7 @@ otherwise a training beside twenty teachers would nearly stand still.
 
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -64,11 +65,6 @@ def open_session(model: Path | bytes) -> Any:
 
 def render(session: Any, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the speech that a session of `open_session` makes: float32 samples [n]."""
-    if not runs_on_gpu():
-        return _samples(session.run(None, inputs))
-    with _places_on_gpu:
-        return _samples(session.run(None, inputs))
-
-
-def _samples(outputs: list[np.ndarray]) -> np.ndarray:
-    return np.asarray(outputs[0], dtype=np.float32).ravel()
+    with _places_on_gpu if runs_on_gpu() else nullcontext():
+        samples = session.run(None, inputs)[0]
+    return np.asarray(samples, dtype=np.float32).ravel()

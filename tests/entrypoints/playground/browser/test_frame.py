@@ -114,6 +114,30 @@ def test_settings_are_kept(page: Any, expect: Any) -> None:
     expect(drawer.get_by_label("Temperature")).to_have_value("0.3")
 
 
+def test_writing_works_where_browsers_offer_little(
+    chromium: Browser, server: Served, expect: Any, backend: FakeBackend
+) -> None:
+    """As over plain http from another machine: no `randomUUID`, clipboard, microphone, camera."""
+    page = chromium.open(server.url)
+    page.add_init_script("""
+        Object.defineProperty(crypto, "randomUUID", { value: undefined });
+        Object.defineProperty(navigator, "clipboard", { value: undefined });
+        Object.defineProperty(navigator, "mediaDevices", { value: undefined });
+    """)
+    page.reload()
+    page.get_by_label("Speak", exact=True).uncheck()
+    ask(page, "hello")
+    expect(page.locator("#chat-log .answer")).to_have_attribute("aria-busy", "false")
+    page.locator("#chat-log .answer").get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    page.get_by_label("Message").focus()
+    page.keyboard.press("Control+v")
+    expect(page.get_by_label("Message")).to_have_value("hello ")
+    expect(page.get_by_role("button", name="Take a picture")).to_have_count(0)
+    page.get_by_role("button", name="Talk", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("only over https")
+
+
 def test_details_are_hidden_and_shown(page: Any, expect: Any) -> None:
     details = page.get_by_role("complementary", name="Last request")
     expect(details).to_be_visible()

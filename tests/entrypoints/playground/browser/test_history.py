@@ -1,11 +1,22 @@
 """Conversations that the browser keeps, in headless Chromium."""
 
+import asyncio
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+from sglang_omni.pipeline.request import Event
+from sglang_omni.protocol.errors import EngineFailed
 from tests.entrypoints.http.fake import FakeBackend
-from tests.testing.browser import ask, barriers, picture_of
+from tests.testing.browser import Browser, ask, barriers, picture_of
+
+
+async def failing_late(request: Any) -> AsyncGenerator[Event, None]:
+    """Refuse a request after a second, when its message may have been kept."""
+    await asyncio.sleep(1)
+    raise EngineFailed("no")
+    yield
 
 
 def converse(page: Any, expect: Any, *texts: str) -> None:
@@ -53,6 +64,18 @@ def test_conversations_are_kept_found_and_gone_on_with(
         "user"
     ]
     assert backend.requests[-1].messages[0].content[0].text == "Where is the mill?"
+
+
+def test_a_message_that_was_rejected_is_not_kept(
+    page: Any, expect: Any, backend: FakeBackend, chromium: Browser
+) -> None:
+    backend.script = failing_late
+    ask(page, "one")
+    expect(page.get_by_role("alert")).to_have_text("no")
+    page.wait_for_timeout(500)
+    assert "sglang-omni-conversations" not in page.evaluate("Object.keys(localStorage)")
+    # The browser itself reports every status of 500.
+    chromium.complaints.clear()
 
 
 def test_a_conversation_is_renamed_and_deleted(page: Any, expect: Any) -> None:

@@ -81,6 +81,40 @@ def test_a_conversation_that_is_ended_while_it_is_opened_is_over(
     assert backend.requests == []
 
 
+def test_what_is_written_while_a_session_is_opened_is_answered(
+    page: Any, expect: Any, backend: FakeBackend
+) -> None:
+    choose(page, Push_to_talk=True)
+    page.evaluate("""() => {
+        const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+        navigator.mediaDevices.getUserMedia = async (options) => {
+            await new Promise((resolve) => setTimeout(resolve, 500));
+            return open(options);
+        };
+    }""")
+    backend.script = playing(*SPOKEN)
+    page.get_by_role("button", name="Talk", exact=True).click()
+    expect(page.locator("#talk-state")).to_have_text("Connecting")
+    ask(page, "Where is it?")
+    expect(page.locator("#chat-log .answer")).to_contain_text("By the river.")
+    # A session has been told of its turns: they stay as they are.
+    expect(page.get_by_role("button", name="Edit")).to_have_count(0)
+    page.get_by_role("button", name="End", exact=True).click()
+    expect(page.get_by_role("button", name="Edit")).to_have_count(1)
+
+
+def test_a_voice_that_is_chosen_while_talking_is_used(page: Any, expect: Any) -> None:
+    choose(page, Push_to_talk=True)
+    page.get_by_role("button", name="Talk", exact=True).click()
+    expect(page.locator("#talk-state")).to_have_text("Listening")
+    page.get_by_text("Events").click()
+    page.get_by_role("combobox", name="Voice").select_option("river")
+    log = page.locator("#talk-events li")
+    expect(log.filter(has_text="→ session.update ").last).to_contain_text('"voice":"river"')
+    expect(log.filter(has_text="← session.updated")).to_have_count(2)
+    page.get_by_role("button", name="End", exact=True).click()
+
+
 def test_a_muted_microphone_is_not_heard(page: Any, expect: Any, backend: FakeBackend) -> None:
     page.get_by_role("button", name="Talk", exact=True).click()
     expect(page.locator("#talk-state")).to_be_visible()

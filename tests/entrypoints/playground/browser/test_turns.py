@@ -15,6 +15,7 @@ from sglang_omni.pipeline.request import (
     ToolCalled,
     TranscriptDelta,
 )
+from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.tools import ToolCall
 from tests.entrypoints.http.fake import USAGE, FakeBackend, Served, playing, tone
 from tests.testing.browser import Browser, ask, barriers, choose, picture_of
@@ -87,6 +88,18 @@ def test_an_answer_is_given_again(page: Any, expect: Any, backend: FakeBackend) 
     expect(page.locator("#chat-log .answer")).to_have_count(1)
     expect(answer(page)).to_contain_text("another")
     assert said(backend) == ["one"]
+
+
+def test_an_answer_stays_if_another_is_rejected(
+    page: Any, expect: Any, backend: FakeBackend, chromium: Browser
+) -> None:
+    finish(page, expect, "one")
+    backend.script = playing(then=InvalidRequest("not now"))
+    page.get_by_role("button", name="Answer again").click()
+    expect(page.get_by_role("alert")).to_have_text("not now")
+    expect(answer(page)).to_contain_text("one")
+    # The browser itself reports every status of 400.
+    chromium.complaints.clear()
 
 
 def test_speech_is_played_again_and_downloaded(
