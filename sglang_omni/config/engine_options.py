@@ -16,13 +16,23 @@ from sglang_omni.config.option_types import (
     Gpus,
     Index,
     Integer,
+    KVCacheDType,
     Number,
     Seconds,
+    Text,
+    Texts,
 )
 
 StartDeadline = Annotated[Seconds, Field(description="Time limit for the start, in seconds.")]
 PhaseDeadline = Annotated[
     Seconds, Field(description="Time limit for each phase of the start, in seconds.")
+]
+MinReplicas = Annotated[
+    Count | None,
+    Field(
+        description="Number of replicas that always run, the first ones; autoscaling starts the "
+        "others while requests wait; unset: all run."
+    ),
 ]
 StepDeadline = Annotated[
     Number,
@@ -35,10 +45,20 @@ class ThinkerOptions:
     """Options of the thinker, an SGLang engine."""
 
     tp_size: Count | None = None
-    """Tensor-parallel size; unset: the placement's choice, or as many as gpus, or 1."""
+    """Tensor-parallel size; unset: the placement's choice, or as many as GPUs, or 1 a machine."""
+
+    ep_size: Count = 1
+    """Expert-parallel size: groups of ranks that share the routed experts; divides tp_size."""
 
     gpus: Gpus = ()
-    """GPUs of the ranks; unset: the placement's choice, or the first ones."""
+    """GPUs of the ranks of a machine; unset: the placement's choice, or the first ones."""
+
+    nodes: Count = 1
+    """Number of machines that the ranks are on; sgl-omni node runs those of the others."""
+
+    dist_init_addr: Text | None = None
+    """HOST:PORT of the first machine, where the ranks meet; machine N connects to PORT + N; unset:
+    one machine."""
 
     context_length: Count | None = None
     """Maximum tokens of a prompt and its answer together; unset: the model's."""
@@ -52,8 +72,14 @@ class ThinkerOptions:
     mem_fraction_static: Fraction | None = None
     """Share of GPU memory for weights and KV cache; unset: the placement's or SGLang's choice."""
 
+    kv_cache_dtype: KVCacheDType = "auto"
+    """Type of the KV cache; fp8_e4m3: twice as many tokens, answers differ a little, GPUs only."""
+
     radix_cache: Flag = True
     """Reuse the KV cache of prompts that begin alike."""
+
+    warm_up_prompts: Flag = True
+    """Compile the kernels for prompts of every length at the start, on a GPU."""
 
     deterministic: Flag = False
     """Make a seeded answer independent of other requests in the batch; needs a GPU."""
@@ -73,8 +99,13 @@ class TalkerOptions:
     gpus: Gpus = ()
     """GPUs to run on, a replica for each entry; unset: the placement's choice, or the first."""
 
+    place: Texts = ()
+    """Machines of the replicas, NODE or NODE:GPU each (NODE local: this one); unset: this one."""
+
     replicas: Count = 1
     """Number of replicas on a CPU."""
+
+    min_replicas: MinReplicas = None
 
     slots: Count | None = None
     """Maximum requests that generate speech at once in a replica; unset: 128, on a CPU 8."""
@@ -113,6 +144,11 @@ class ImageEncoderOptions:
     gpus: Gpus = ()
     """GPUs of the ranks, tp_size for each replica; unset: the placement's choice, or the first."""
 
+    place: Texts = ()
+    """Machines of the replicas, NODE or NODE:GPU each (NODE local: this one); unset: this one."""
+
+    min_replicas: MinReplicas = None
+
     max_patches: Count | None = None
     """Maximum 16 x 16 patches in a forward pass; unset: 32,768 on a GPU, 4,096 on a CPU."""
 
@@ -133,6 +169,11 @@ class AudioEncoderOptions:
 
     gpus: Gpus = ()
     """GPUs to run on, a replica for each entry; unset: the placement's choice, or the first."""
+
+    place: Texts = ()
+    """Machines of the replicas, NODE or NODE:GPU each (NODE local: this one); unset: this one."""
+
+    min_replicas: MinReplicas = None
 
     max_seconds: Annotated[Number, Field(ge=1)] | None = None
     """Maximum seconds of audio in a forward pass; unset: 600 on a GPU, 120 on a CPU."""

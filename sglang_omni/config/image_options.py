@@ -15,6 +15,7 @@ from sglang_omni.config.option_types import (
     Gpus,
     Integer,
     Number,
+    Texts,
 )
 
 
@@ -30,6 +31,9 @@ class ImageOptions:
 
     gpus: Gpus = ()
     """GPUs to run on, a replica for each entry; unset: the placement's choice, or the first."""
+
+    place: Texts = ()
+    """Machines of the replicas, NODE or NODE:GPU each (NODE local: this one); unset: this one."""
 
     dtype: DType = "auto"
     """Type of the weights; auto: that of the other engines."""

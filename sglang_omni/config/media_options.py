@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from sglang_omni.config.option_types import OPTION_CONFIG, Count, Number, Seconds
+from sglang_omni.config.option_types import OPTION_CONFIG, Count, Number, Seconds, Texts
 from sglang_omni.media.limits import MediaLimits
 
 
@@ -15,6 +15,9 @@ class MediaOptions:
 
     processes: Count = 2
     """Number of decoder processes; each decodes one file at a time."""
+
+    place: Texts = ()
+    """Machines of the decoder processes, by turns (local: this one); unset: this one."""
 
     file_bytes: Count = MediaLimits.file_bytes
     """Maximum size of a file."""

@@ -71,6 +71,7 @@ Seconds = Annotated[Number, Field(ge=0)]
 Fraction = Annotated[Number, Field(ge=0, le=1)]
 Device = Literal["auto", "cpu", "cuda"]
 DType = Literal["auto", "float32", "bfloat16"]
+KVCacheDType = Literal["auto", "fp8_e4m3"]
 Placement = Literal["manual", "auto"]
 
 Texts = Annotated[tuple[Text, ...], Strict(), BeforeValidator(_parse_list)]

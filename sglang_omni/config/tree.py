@@ -7,6 +7,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from sglang_omni.config.admission_options import AdmissionOptions
+from sglang_omni.config.autoscaling_options import AutoscalingOptions
+from sglang_omni.config.cluster_options import ClusterOptions
 from sglang_omni.config.engine_options import (
     AudioEncoderOptions,
     ImageEncoderOptions,
@@ -35,6 +37,7 @@ from sglang_omni.config.option_types import (
 from sglang_omni.config.rate_limit_options import RateLimitOptions
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.config.segment_options import SegmentOptions
+from sglang_omni.config.shared_store_options import SharedStoreOptions
 from sglang_omni.config.text_options import TextOptions
 from sglang_omni.config.voice_options import VoiceOptions
 
@@ -71,7 +74,8 @@ class Config:
     """Type of the weights; auto: bfloat16 on a GPU, float32 on a CPU."""
 
     placement: Placement = "manual"
-    """GPUs of engines that have none set: auto plans by memory sizes, manual takes the first."""
+    """GPUs of engines that have none set: auto plans by memory sizes over the machines of a
+    cluster, manual takes this one's first."""
 
     voice: Text | None = None
     """Preset voice of requests that name none; unset: the checkpoint's first."""
@@ -90,6 +94,10 @@ class Config:
 
     drain_timeout: ServeOnly[Seconds] = 30.0
     """Seconds that running requests have at a shutdown; new ones are rejected."""
+
+    shutdown_delay: ServeOnly[Seconds] = 0.0
+    """Seconds at a shutdown in which requests are still accepted while /ready says 503, so that
+    proxies notice."""
 
     request_timeout: Annotated[Number, Field(ge=1)] = 600.0
     """Maximum duration of a request in seconds, whatever its own timeout."""
@@ -156,6 +164,7 @@ class Config:
 
     http: ServeOnly[HttpOptions] = field(default_factory=HttpOptions)
     rate_limit: ServeOnly[RateLimitOptions] = field(default_factory=RateLimitOptions)
+    shared_store: ServeOnly[SharedStoreOptions] = field(default_factory=SharedStoreOptions)
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     media: MediaOptions = field(default_factory=MediaOptions)
     image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)
@@ -163,6 +172,8 @@ class Config:
     thinker: ThinkerOptions = field(default_factory=ThinkerOptions)
     talker: TalkerOptions = field(default_factory=TalkerOptions)
     image: ImageOptions = field(default_factory=ImageOptions)
+    autoscaling: AutoscalingOptions = field(default_factory=AutoscalingOptions)
+    cluster: ClusterOptions = field(default_factory=ClusterOptions)
     realtime: ServeOnly[RealtimeOptions] = field(default_factory=RealtimeOptions)
     voices: VoiceOptions = field(default_factory=VoiceOptions)
     segment: SegmentOptions = field(default_factory=SegmentOptions)

@@ -224,6 +224,14 @@ class BodyCapacityReached(OmniError):
     retry_after_s = 5.0
 
 
+class SharedStoreUnavailable(OmniError):
+    """The store that servers share does not answer, and the request needs what is in it."""
+
+    status = 503
+    code = "shared_store_unavailable"
+    retry_after_s = 1.0
+
+
 class InsufficientStorage(OmniError):
     """The server's disk is full."""
 

@@ -24,7 +24,7 @@ def test_an_error_in_an_entry_is_one_of_the_whole_option() -> None:
         load_config(None, {"thinker": {"gpus": [0, "one"]}})
     assert refused.value.message == (
         "thinker.gpus must be a list of integers of at least 0, not [0, 'one']. thinker.gpus: "
-        "GPUs of the ranks; unset: the placement's choice, or the first ones."
+        "GPUs of the ranks of a machine; unset: the placement's choice, or the first ones."
     )
 
 
