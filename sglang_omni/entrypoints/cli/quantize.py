@@ -2,30 +2,32 @@
 
 It converts the folders that the model family names: the thinker, and what draws images. It
 processes one part of a shard at a time, so that memory use does not depend on the size of the
-model. Files are written atomically, and `config.json` last. An interrupted run therefore leaves no
-valid checkpoint; running the command again continues where it stopped.
+model. With chats to calibrate with, the family writes the thinker's experts, layer by layer. Files
+are written atomically, and `config.json` last. An interrupted run therefore leaves no valid
+checkpoint; running the command again continues where it stopped.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 from tqdm import tqdm
 
+from sglang_omni.entrypoints.cli.calibration_file import hash_file, read_chats
 from sglang_omni.models.base import WeightForm
+from sglang_omni.models.calibration import Calibrator
 from sglang_omni.models.checkpoint_files import QUANTIZATION_KEY, WEIGHTS_FILE
 from sglang_omni.models.checksums import CHECKSUM_FILE
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.quantized_folder import QuantizedFolder
 from sglang_omni.models.registry import family_of
-from sglang_omni.models.weights import map_shards
-from sglang_omni.protocol.errors import CheckpointError, StartupError
+from sglang_omni.models.weights import map_shards, save_tensors
+from sglang_omni.protocol.errors import CheckpointError, InvalidRequest, StartupError
 
 # Bytes of the source to load at once; the quantized tensors are in memory beside them.
 PART_BYTES = 4 << 30
@@ -49,11 +51,12 @@ class ShardPart:
 
 @dataclass(frozen=True)
 class FolderPlan:
-    """A folder to convert: where it lies, what it becomes, and the parts of its shards."""
+    """A folder to convert: where it lies, what it becomes, its shards and their parts."""
 
     source: Path
     target: Path
     folder: QuantizedFolder
+    shards: frozenset[str]
     parts: tuple[ShardPart, ...]
 
     @property
@@ -63,8 +66,15 @@ class FolderPlan:
 
     def list_replaced(self) -> list[Path]:
         """Return the source files that are not copied, because the target has others."""
-        names = {part.source for part in self.parts} | {self.index, CONFIG}
-        return [self.source / name for name in names]
+        return [self.source / name for name in (*self.shards, self.index, CONFIG)]
+
+
+@dataclass(frozen=True)
+class CalibrationOptions:
+    """The file of chats to calibrate with, and the device that computes."""
+
+    file: Path
+    device: str = "cpu"
 
 
 def quantize(
@@ -72,24 +82,24 @@ def quantize(
     target: Path,
     form: WeightForm = WeightForm.FP8,
     max_part_bytes: int = PART_BYTES,
+    calibration: CalibrationOptions | None = None,
 ) -> None:
     """Write a checkpoint in a form to `target`, and print the progress.
 
     Raises:
         CheckpointError: The source is missing, broken or quantized already.
-        StartupError: The target holds something else.
+        StartupError: The target holds something else, or the file of chats is malformed.
     """
     source, target = source.resolve(), target.absolute()
-    plans = [
-        FolderPlan(
-            source / folder.path,
-            target / folder.path,
-            folder,
-            tuple(plan_parts(source / folder.path, max_part_bytes, folder.weights_file)),
-        )
-        for folder in _list_folders(source, form)
-    ]
-    _prepare_target(source, target, form)
+    folders = _list_folders(source, form)
+    calibrator = None if calibration is None else _build_calibrator(source, form, calibration)
+    plans = [_plan_folder(source, target, one, max_part_bytes, calibrator) for one in folders]
+    _prepare_target(source, target, form, calibration)
+    calibrated: tuple[str, ...] = ()
+    if calibrator is not None:
+        report = calibrator.write_files(target)
+        calibrated = report.files
+        print(*report.lines, sep="\n")
     total_bytes = sum(part.source_bytes for plan in plans for part in plan.parts)
     with tqdm(total=total_bytes, unit="B", unit_scale=True, desc="quantizing") as bar:
         for plan in plans:
@@ -100,11 +110,61 @@ def quantize(
     _copy_other_files(source, target, {path for plan in plans for path in plan.list_replaced()})
     # The checkpoint's own configuration, which makes it one, comes last.
     for plan in reversed(plans):
-        _write_json(plan.target / plan.index, _build_index(plan))
+        files = [part.target for part in plan.parts]
+        if plan.target == target:
+            files += calibrated
+        _write_json(plan.target / plan.index, _build_index(plan.target, files))
         config = read_json(plan.source / CONFIG)
         quantization = {QUANTIZATION_KEY: plan.folder.quantization_config}
         _write_json(plan.target / CONFIG, {**config, **quantization})
     (target / UNFINISHED).unlink()
+
+
+def _build_calibrator(
+    source: Path, form: WeightForm, calibration: CalibrationOptions
+) -> Calibrator:
+    """Read the chats. Raises `StartupError` if they are malformed."""
+    chats = read_chats(calibration.file)
+    try:
+        return family_of(source).calibrator(source, form, chats, calibration.device)
+    except InvalidRequest as error:
+        raise StartupError(f"{calibration.file}: {error.message}") from error
+
+
+def _plan_folder(
+    source: Path,
+    target: Path,
+    folder: QuantizedFolder,
+    max_part_bytes: int,
+    calibrator: Calibrator | None,
+) -> FolderPlan:
+    """Plan a folder; a calibrator writes tensors of the checkpoint's own folder."""
+    is_covered = calibrator.covers if calibrator and folder.path == Path() else _covers_nothing
+    path = source / folder.path
+    shards = frozenset(map_shards(path, folder.weights_file).values())
+    parts = tuple(plan_parts(path, max_part_bytes, folder.weights_file, is_covered))
+    return FolderPlan(path, target / folder.path, folder, shards, parts)
+
+
+def _covers_nothing(_: str) -> bool:
+    return False
+
+
+def select_calibration(
+    form: WeightForm, file: Path | None, device: str | None
+) -> CalibrationOptions | None:
+    """Return the calibration that the options of the command select, or None.
+
+    Raises:
+        StartupError: They contradict each other.
+    """
+    if file is None:
+        if device is not None:
+            raise StartupError("--device needs --calibration")
+        return None
+    if form is WeightForm.FP8:
+        raise StartupError("--calibration needs --int4")
+    return CalibrationOptions(file, device or CalibrationOptions.device)
 
 
 def select_form(int4: bool, asymmetric: bool) -> WeightForm:
@@ -134,12 +194,19 @@ def _list_folders(source: Path, form: WeightForm) -> list[QuantizedFolder]:
 
 
 def plan_parts(
-    source: Path, max_part_bytes: int, weights_file: str = WEIGHTS_FILE
+    source: Path,
+    max_part_bytes: int,
+    weights_file: str = WEIGHTS_FILE,
+    is_covered: Callable[[str], bool] = _covers_nothing,
 ) -> Iterator[ShardPart]:
-    """Split the shards of a folder into parts of at most `max_part_bytes`, in order."""
+    """Split the shards of a folder into parts of at most `max_part_bytes`, in order.
+
+    Tensors for which `is_covered` is true are left out.
+    """
     shards: dict[str, list[str]] = {}
     for name, file in map_shards(source, weights_file).items():
-        shards.setdefault(file, []).append(name)
+        if not is_covered(name):
+            shards.setdefault(file, []).append(name)
     for file in sorted(shards):
         with safe_open(source / file, framework="pt") as shard:
             sizes = {name: _stored_bytes(shard, name) for name in sorted(shards[file])}
@@ -172,13 +239,18 @@ def _group_by_size(sizes: dict[str, int], max_bytes: int) -> list[list[str]]:
     return groups
 
 
-def _prepare_target(source: Path, target: Path, form: WeightForm) -> None:
+def _prepare_target(
+    source: Path, target: Path, form: WeightForm, calibration: CalibrationOptions | None
+) -> None:
     """Create the folder, or continue one that an earlier run over the same source left."""
     identity = {"source": str(source), "form": form}
+    if calibration is not None:
+        identity["calibration"] = hash_file(calibration.file)
     if (target / UNFINISHED).exists():
         if read_json(target / UNFINISHED) != identity:
             raise StartupError(
-                f"{target} holds the incomplete result of another source or form; remove it first"
+                f"{target} holds the incomplete result of another source or form, or of other "
+                "chats; remove it first"
             )
         return
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -198,11 +270,7 @@ def _quantize_part(plan: FolderPlan, part: ShardPart) -> None:
     with safe_open(plan.source / part.source, framework="pt") as shard:
         for name in part.names:
             tensors |= plan.folder.convert(name, shard.get_tensor(name))
-    unfinished = path.with_suffix(".unfinished")
-    save_file(tensors, unfinished, metadata={"format": "pt"})
-    # `save_file` creates files that only their owner can read.
-    unfinished.chmod(0o644)
-    unfinished.replace(path)
+    save_tensors(path, tensors)
 
 
 def _copy_other_files(source: Path, target: Path, replaced: set[Path]) -> None:
@@ -222,12 +290,12 @@ def _copy_other_files(source: Path, target: Path, replaced: set[Path]) -> None:
         unfinished.replace(copy)
 
 
-def _build_index(plan: FolderPlan) -> dict[str, object]:
+def _build_index(folder: Path, files: Sequence[str]) -> dict[str, object]:
     weight_map: dict[str, str] = {}
     total_bytes = 0
-    for part in plan.parts:
-        with safe_open(plan.target / part.target, framework="pt") as shard:
-            weight_map |= dict.fromkeys(shard.keys(), part.target)
+    for file in files:
+        with safe_open(folder / file, framework="pt") as shard:
+            weight_map |= dict.fromkeys(shard.keys(), file)
             total_bytes += sum(_stored_bytes(shard, name) for name in shard.keys())  # noqa: SIM118
     return {"metadata": {"total_size": total_bytes}, "weight_map": dict(sorted(weight_map.items()))}
 

@@ -23,6 +23,7 @@ from sglang_omni.models.ming.thinker.int4.layout import (
     GROUP,
     SYMMETRIC_ZERO,
     TILE_ROWS,
+    VALUES_PER_WORD,
     WORDS,
 )
 from sglang_omni.models.ming.thinker.int4.weights import Int4Matrix
@@ -42,40 +43,63 @@ lop3.b32 $0, $4, 0x000f000f, 0x43004300, 0xea;
 lop3.b32 $1, word1, 0x000f000f, 0x43004300, 0xea;
 lop3.b32 $2, word2, 0x000f000f, 0x43004300, 0xea;
 lop3.b32 $3, word3, 0x000f000f, 0x43004300, 0xea;
-sub.rn.bf16x2 $0, $0, $5;
-sub.rn.bf16x2 $1, $1, $5;
-sub.rn.bf16x2 $2, $2, $5;
-sub.rn.bf16x2 $3, $3, $5;
 }""")
+_UNPACK_AND_SUBTRACT = tl.constexpr(
+    _UNPACK.value.removesuffix("}")
+    + "".join(f"sub.rn.bf16x2 ${part}, ${part}, $5;\n" for part in range(VALUES_PER_WORD))
+    + "}"
+)
 
 
 @dataclass(frozen=True)
 class Int4GemmTile:
-    """Tiling of a product: weight rows of a tile, warps, stages, and programs per sum."""
+    """Tiling of a product.
+
+    Attributes:
+        cols: Weight rows of a tile.
+        warps: Warps of a program.
+        stages: Stages of the loads.
+        split: Programs that share a sum.
+        zero_after: Whether zeros are subtracted from the product of a group, as their product with
+            the sum of the rows' numbers, instead of from each weight. That is fewer instructions
+            for few rows, and twice the work of the tensor cores.
+    """
 
     cols: int = 64
     warps: int = 4
     stages: int = 4
     split: int = 1
+    zero_after: bool = False
 
 
 @triton.jit
-def _unpack(words, zero, dtype: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the four values of each word less `zero`, which broadcasts to the words."""
+def _unpack(words, offset, SUBTRACT: tl.constexpr, dtype: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the four values of each word, plus 128.
+
+    With SUBTRACT they are less `offset`, which has the shape of the words.
+    """
     if _INTERPRETED:
         # The interpreter runs no assembly.
-        zero_f32 = zero.to(tl.float32)
-        value_0 = (words & 15).to(tl.float32) - zero_f32
-        value_1 = (words >> 4 & 15).to(tl.float32) - zero_f32
-        value_2 = (words >> 8 & 15).to(tl.float32) - zero_f32
-        value_3 = (words >> 12 & 15).to(tl.float32) - zero_f32
+        less = offset.to(tl.float32) - _OFFSET if SUBTRACT else -_OFFSET
+        value_0 = (words & 15).to(tl.float32) - less
+        value_1 = (words >> 4 & 15).to(tl.float32) - less
+        value_2 = (words >> 8 & 15).to(tl.float32) - less
+        value_3 = (words >> 12 & 15).to(tl.float32) - less
         return value_0.to(dtype), value_1.to(dtype), value_2.to(dtype), value_3.to(dtype)
     # All differences of bfloat16 here are exact.
-    offset = (zero.to(tl.float32) + _OFFSET).to(tl.bfloat16)
+    if SUBTRACT:
+        return tl.inline_asm_elementwise(
+            _UNPACK_AND_SUBTRACT,
+            "=r,=r,=r,=r,r,r",
+            [words, offset.to(tl.bfloat16)],
+            dtype=(tl.bfloat16, tl.bfloat16, tl.bfloat16, tl.bfloat16),
+            is_pure=True,
+            pack=2,
+        )
     return tl.inline_asm_elementwise(
         _UNPACK,
-        "=r,=r,=r,=r,r,r",
-        [words, offset],
+        "=r,=r,=r,=r,r",
+        [words],
         dtype=(tl.bfloat16, tl.bfloat16, tl.bfloat16, tl.bfloat16),
         is_pure=True,
         pack=2,
@@ -100,6 +124,7 @@ def _multiply_int4_kernel(  # type: ignore[no-untyped-def]
     SPLIT: tl.constexpr,
     SYMMETRIC: tl.constexpr,
     WEIGHTED: tl.constexpr,
+    ZERO_AFTER: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     PDL: tl.constexpr,
@@ -133,19 +158,31 @@ def _multiply_int4_kernel(  # type: ignore[no-untyped-def]
             next_scale = tl.load(scale_ptrs + next_group * _TILE_ROWS)
             words = tl.load(w_ptrs + group * (_TILE_ROWS * _WORDS))
             if SYMMETRIC:
-                zero = tl.full((BN, 1), _ZERO, tl.int32)
+                offset = tl.full((BN,), _ZERO + _OFFSET, tl.float32)
             else:
-                zero = tl.load(zero_ptrs + group * _TILE_ROWS)[:, None].to(tl.int32)
-            zero = tl.broadcast_to(zero, (BN, _WORDS))
-            w_0, w_1, w_2, w_3 = _unpack(words, zero, rows.dtype.element_ty)
+                offset = tl.load(zero_ptrs + group * _TILE_ROWS).to(tl.float32) + _OFFSET
+            w_0, w_1, w_2, w_3 = _unpack(
+                words,
+                tl.broadcast_to(offset[:, None], (BN, _WORDS)),
+                not ZERO_AFTER,
+                rows.dtype.element_ty,
+            )
             group_ptrs = x_ptrs + group * _GROUP
-            product = tl.dot(w_0, tl.load(group_ptrs, mask=x_mask, other=0.0))
+            x_0 = tl.load(group_ptrs, mask=x_mask, other=0.0)
             x_1 = tl.load(group_ptrs + _WORDS, mask=x_mask, other=0.0)
-            product = tl.dot(w_1, x_1, product)
             x_2 = tl.load(group_ptrs + 2 * _WORDS, mask=x_mask, other=0.0)
-            product = tl.dot(w_2, x_2, product)
             x_3 = tl.load(group_ptrs + 3 * _WORDS, mask=x_mask, other=0.0)
+            product = tl.dot(w_0, x_0)
+            product = tl.dot(w_1, x_1, product)
+            product = tl.dot(w_2, x_2, product)
             product = tl.dot(w_3, x_3, product)
+            if ZERO_AFTER:
+                ones = tl.full((BN, _WORDS), 1.0, rows.dtype.element_ty)
+                row_sums = tl.dot(ones, x_0)
+                row_sums = tl.dot(ones, x_1, row_sums)
+                row_sums = tl.dot(ones, x_2, row_sums)
+                row_sums = tl.dot(ones, x_3, row_sums)
+                product -= offset[:, None] * row_sums
             acc += product * scale.to(tl.float32)[:, None]
             scale = next_scale
         if WEIGHTED:
@@ -208,6 +245,7 @@ def multiply_int4_experts(
         SPLIT=split,
         SYMMETRIC=weight.zero is None,
         WEIGHTED=expert_weights is not None,
+        ZERO_AFTER=tile.zero_after,
         BM=height,
         BN=tile.cols,
         PDL=pdl,

@@ -34,8 +34,14 @@ Tilings = Mapping[int, Int4Tiling]
 """By maximum number of rows; the last one serves any more."""
 
 DEFAULT_TILINGS: Tilings = {
-    1: Int4Tiling(8, Int4GemmTile(64, 4, 5, split=2), Int4GemmTile(64, 4, 5)),
-    64: Int4Tiling(8, Int4GemmTile(64, 4, 5), Int4GemmTile(64, 4, 5)),
+    1: Int4Tiling(
+        8,
+        Int4GemmTile(64, 2, 6, split=2, zero_after=True),
+        Int4GemmTile(64, 2, 6, zero_after=True),
+    ),
+    64: Int4Tiling(
+        8, Int4GemmTile(128, 2, 4, zero_after=True), Int4GemmTile(128, 2, 4, zero_after=True)
+    ),
     256: Int4Tiling(16, Int4GemmTile(64, 4, 4), Int4GemmTile(64, 4, 4)),
     1024: Int4Tiling(64, Int4GemmTile(64, 4, 3), Int4GemmTile(64, 4, 3)),
     4096: Int4Tiling(128, Int4GemmTile(128, 8, 3), Int4GemmTile(128, 8, 3)),

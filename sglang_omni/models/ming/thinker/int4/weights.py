@@ -9,7 +9,7 @@ columns 32 + j, 64 + j and 96 + j. Shifting all words of a tile by the same amou
 32 adjacent columns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -57,6 +57,18 @@ class Int4Matrix:
         zero = None if self.zero is None else self.zero[index]
         return Int4Matrix(self.packed[index], self.scale[index], zero)
 
+    def chunk_rows(self, count: int) -> "list[Int4Matrix]":
+        """Return the rows of one matrix as `count` matrices."""
+        chunks = {name: tensor.chunk(count) for name, tensor in self.tensors().items()}
+        return [
+            Int4Matrix(**{name: parts[index].clone() for name, parts in chunks.items()})
+            for index in range(count)
+        ]
+
+    def to(self, device: torch.device) -> "Int4Matrix":
+        """Return the matrix on a device."""
+        return Int4Matrix(**{name: part.to(device) for name, part in self.tensors().items()})
+
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors that are there, by attribute."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
@@ -87,32 +99,50 @@ def stack_int4(matrices: Sequence[Int4Matrix]) -> Int4Matrix:
 def quantize_int4(
     weight: Tensor, symmetric: bool = True, ratios: Sequence[float] = CLIP_RATIOS
 ) -> Int4Matrix:
-    """Quantize a weight [rows, columns], with bfloat16 scales.
-
-    For each group, `ratios` of its range are tried, and the one with the least squared error is
-    kept. The symmetric scale has a sign: it maps the number of largest magnitude to value 0, of
-    which there are eight steps to the zero, and seven on the other side.
+    """Quantize a weight [rows, columns] with the scales of `search_scales`, each group by itself.
 
     Raises:
         CheckpointError: The sizes are not multiples of the tile and the group.
     """
     check_int4_shape(tuple(weight.shape))
     groups = weight.float().unflatten(1, (-1, GROUP))
+    scale, zero = search_scales(groups, symmetric, ratios)
+    values = round_to_values(groups, scale, zero).flatten(1)
+    return build_int4_matrix(values, scale.squeeze(-1), zero.squeeze(-1), symmetric)
+
+
+def search_scales(
+    groups: Tensor,
+    symmetric: bool,
+    ratios: Sequence[float] = CLIP_RATIOS,
+    importance: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return scale, in bfloat16's numbers, and zero [..., 1] of groups [..., 128].
+
+    For each group, `ratios` of its range are tried, and the one with the least squared error is
+    kept; `importance` weights the errors of its columns. The symmetric scale has a sign: it maps
+    the number of largest magnitude to value 0, of which there are eight steps to the zero, and
+    seven on the other side.
+    """
     fit = _fit_symmetric if symmetric else _fit_asymmetric
     best_scale, best_zero = fit(groups, ratios[0])
-    best_error = _squared_error(groups, best_scale, best_zero)
+    best_error = _squared_error(groups, best_scale, best_zero, importance)
     for ratio in ratios[1:]:
         scale, zero = fit(groups, ratio)
-        error = _squared_error(groups, scale, zero)
+        error = _squared_error(groups, scale, zero, importance)
         is_better = error < best_error
         best_error = torch.where(is_better, error, best_error)
         best_scale = torch.where(is_better, scale, best_scale)
         best_zero = torch.where(is_better, zero, best_zero)
-    values = _round(groups, best_scale, best_zero).to(torch.uint8).flatten(1)
+    return best_scale, best_zero
+
+
+def build_int4_matrix(values: Tensor, scale: Tensor, zero: Tensor, symmetric: bool) -> Int4Matrix:
+    """Return the stored form of values [rows, columns], and scales and zeros [rows, groups]."""
     return Int4Matrix(
-        pack_values(values),
-        tile_groups(best_scale.squeeze(-1).bfloat16()),
-        None if symmetric else tile_groups(best_zero.squeeze(-1).to(torch.int16)),
+        pack_values(values.to(torch.uint8)),
+        tile_groups(scale.bfloat16()),
+        None if symmetric else tile_groups(zero.to(torch.int16)),
     )
 
 
@@ -122,10 +152,25 @@ def quantize_expert(name: str, weight: Tensor, symmetric: bool) -> dict[str, Ten
     Raises:
         CheckpointError: The hidden size is not a multiple of a group.
     """
+    return name_int4_tensors(name, quantize_int4(pad_expert(name, weight), symmetric))
+
+
+def pad_expert(name: str, weight: Tensor) -> Tensor:
+    """Return an expert's weight of this name with zeros up to its stored sizes."""
     rows, columns = pad_expert_shape(name, tuple(weight.shape))
-    padded = F.pad(weight, (0, columns - weight.shape[1], 0, rows - weight.shape[0]))
-    matrix = quantize_int4(padded, symmetric)
+    return F.pad(weight, (0, columns - weight.shape[1], 0, rows - weight.shape[0]))
+
+
+def name_int4_tensors(name: str, matrix: Int4Matrix) -> dict[str, Tensor]:
+    """Return the tensors of a matrix, by the names that stand for the weight `name`."""
     return {strip_weight(name) + part: tensor for part, tensor in matrix.tensors().items()}
+
+
+def read_int4_matrix(name: str, stored: Mapping[str, Tensor]) -> Int4Matrix:
+    """Return the matrix that stands for the weight `name` among stored tensors."""
+    stem = strip_weight(name)
+    names = (field.name for field in fields(Int4Matrix))
+    return Int4Matrix(**{part: stored[stem + part] for part in names if stem + part in stored})
 
 
 def dequantize_int4(matrix: Int4Matrix) -> Tensor:
@@ -182,6 +227,11 @@ def untile_groups(tiled: Tensor) -> Tensor:
     return tiled.transpose(1, 2).flatten(0, 1)
 
 
+def round_to_values(weights: Tensor, scale: Tensor, zero: Tensor) -> Tensor:
+    """Return the nearest values, 0 to 15, in the dtype of the weights."""
+    return (weights / scale).add_(zero).round_().clamp_(0, MAX_VALUE)
+
+
 def _fit_symmetric(groups: Tensor, ratio: float) -> tuple[Tensor, Tensor]:
     """Return scale and zero [rows, groups, 1] that map a part of each group's range to values."""
     extreme = groups.gather(-1, groups.abs().argmax(-1, keepdim=True))
@@ -204,10 +254,9 @@ def _as_stored(scale: Tensor) -> Tensor:
     return torch.where(rounded.abs() < MIN_SCALE, MIN_SCALE, rounded)
 
 
-def _round(groups: Tensor, scale: Tensor, zero: Tensor) -> Tensor:
-    return (groups / scale).add_(zero).round_().clamp_(0, MAX_VALUE)
-
-
-def _squared_error(groups: Tensor, scale: Tensor, zero: Tensor) -> Tensor:
-    restored = _round(groups, scale, zero).sub_(zero).mul_(scale)
-    return restored.sub_(groups).square_().sum(-1, keepdim=True)
+def _squared_error(
+    groups: Tensor, scale: Tensor, zero: Tensor, importance: Tensor | None
+) -> Tensor:
+    restored = round_to_values(groups, scale, zero).sub_(zero).mul_(scale)
+    squares = restored.sub_(groups).square_()
+    return (squares if importance is None else squares * importance).sum(-1, keepdim=True)

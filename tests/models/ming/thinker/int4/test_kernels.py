@@ -47,7 +47,14 @@ def draw_stack(rows: int, columns: int, symmetric: bool, device: str) -> Int4Mat
 
 
 def check_products(
-    tokens: int, height: int, cols: int, split: int, symmetric: bool, device: str
+    tokens: int,
+    height: int,
+    cols: int,
+    split: int,
+    symmetric: bool,
+    device: str,
+    warps: int = 4,
+    zero_after: bool = False,
 ) -> None:
     """Each slot is its row times its expert's weight, times its share."""
     from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
@@ -65,7 +72,7 @@ def check_products(
     x = torch.randn(tokens, k, device=device).to(torch.bfloat16 if on_gpu else torch.float32)
     for shares in (None, torch.rand(tokens, TOP_K, device=device)):
         out = torch.full((tokens * TOP_K, split, n), float("nan"), device=device)
-        tile = Int4GemmTile(cols, split=split)
+        tile = Int4GemmTile(cols, warps, split=split, zero_after=zero_after)
         multiply_int4_experts(x, stack, order, height, out, tile, shares, pdl=on_gpu)
         wanted = torch.stack(
             [
@@ -149,6 +156,8 @@ def test_the_interpreted_kernels_equal_the_plain_product() -> None:
         "tests.check_products(1, 8, 64, 1, True, 'cpu')\n"
         "tests.check_products(1, 8, 64, 4, True, 'cpu')\n"
         "tests.check_products(40, 16, 128, 2, False, 'cpu')\n"
+        "tests.check_products(9, 8, 64, 2, True, 'cpu', zero_after=True)\n"
+        "tests.check_products(40, 16, 128, 1, False, 'cpu', zero_after=True)\n"
         "tests.check_products(40, 64, 64, 1, True, 'cpu')\n"
         "for rows, parts, width in ((1, 4, 384), (5, 1, 1024)):\n"
         "    tests.check_swiglu(rows, parts, width, 'cpu')\n"
@@ -221,6 +230,19 @@ def test_the_products_agree_on_a_gpu(
     tokens: int, height: int, cols: int, split: int, symmetric: bool
 ) -> None:
     check_products(tokens, height, cols, split, symmetric, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("zero_after", [True, False])
+@pytest.mark.parametrize(
+    ("tokens", "height", "cols", "split"),
+    [(1, 8, 64, 2), (17, 8, 128, 1), (64, 8, 256, 1), (64, 16, 64, 4), (64, 16, 128, 1)],
+)
+def test_products_of_two_warps_agree_on_a_gpu(
+    tokens: int, height: int, cols: int, split: int, zero_after: bool, symmetric: bool
+) -> None:
+    check_products(tokens, height, cols, split, symmetric, "cuda", 2, zero_after)
 
 
 @pytest.mark.gpu
