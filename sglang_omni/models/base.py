@@ -6,11 +6,12 @@ process uses import neither torch nor sglang; `load_*` are called in an engine's
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sglang_omni.models.calibration import CalibrationChat, Calibrator
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.image import ImageFormat, ImageModel
@@ -137,6 +138,18 @@ class ModelFamily(ABC):
         if ranks > 1:
             raise ConfigError("this model family's vision encoder runs on one rank")
 
+    def check_expert_ranks(self, checkpoint: Path, ep_size: int) -> None:
+        """Check that `ep_size` groups of ranks can share the thinker's routed experts.
+
+        Raises:
+            CheckpointError: The configuration is missing or malformed.
+            ConfigError: They cannot.
+        """
+        if ep_size > 1:
+            raise ConfigError(
+                "thinker.ep_size: this model family's thinker has no expert parallelism"
+            )
+
     def sglang_args(self) -> Mapping[str, Any]:
         """Return SGLang server arguments that the thinker needs beside the server's own."""
         return {}
@@ -151,6 +164,28 @@ class ModelFamily(ABC):
         Raises `CheckpointError`.
         """
         raise CheckpointError("this model family has no quantized form")
+
+    def calibrator(
+        self,
+        checkpoint: Path,
+        form: WeightForm,
+        chats: Sequence[CalibrationChat],
+        device: str,
+    ) -> Calibrator:
+        """Return what quantizes a part of the checkpoint, in four bits, by chats.
+
+        Args:
+            checkpoint: The model folder, in bfloat16.
+            form: A form in four bits.
+            chats: Whole chats of text.
+            device: A device of PyTorch, which computes.
+
+        Raises:
+            CheckpointError: The checkpoint is incomplete, or its family has no calibration.
+            InvalidRequest: The messages do not make a chat.
+            StartupError: There is no chat, or no such device.
+        """
+        raise CheckpointError("this model family has no calibration")
 
     def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
         """Write a checkpoint of tiny sizes with random weights, for tests and trials."""

@@ -4,9 +4,10 @@ A checkpoint says it in `sglang_omni.json`, beside `config.json`: an object with
 `Capabilities`. What the file leaves out is as in the released model of the family.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pydantic_core
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -16,6 +17,8 @@ from sglang_omni.protocol.errors import CheckpointError
 FILE = "sglang_omni.json"
 
 SpeechTask = Literal["speech", "music", "sound"]
+InstructionField = Literal["emotion", "dialect", "style", "speed", "pitch", "volume"]
+"""What `instructions` may ask for; a free text is a style."""
 
 # Prompts.
 _PRIVATE = ("transcription_prompt", "translation_prompt")
@@ -32,6 +35,8 @@ class Capabilities:
         speech_languages: Languages that it speaks.
         speech_tasks: What the talker makes of a text.
         speech_instructions: Whether speech follows `instructions` (style, emotion, pitch, ...).
+        instruction_fields: Which of their fields it follows, if it does.
+        voice_cloning: Whether it speaks in the voice of a recording.
         transcription_prompt: What the thinker is asked in front of a recording.
         transcription_languages: Languages that it writes down; None where that is not known.
         transcription_hints: Whether that prompt may go on with a language and words to expect.
@@ -55,6 +60,13 @@ class Capabilities:
     translation_prompt: str | None = None
     video_sound: bool = False
     image_output: bool = False
+    instruction_fields: tuple[InstructionField, ...] = get_args(InstructionField)
+    voice_cloning: bool = True
+
+    @property
+    def followed_fields(self) -> tuple[InstructionField, ...]:
+        """Return the fields of `instructions` that speech follows."""
+        return self.instruction_fields if self.speech_instructions else ()
 
     def public(self) -> dict[str, Any]:
         """Return what clients may know, as JSON."""
@@ -85,5 +97,9 @@ def read_capabilities(checkpoint: Path, released: Capabilities) -> Capabilities:
 
 def language_names(codes: tuple[str, ...]) -> str:
     """Return languages as words: "Chinese and English"."""
-    names = [LANGUAGE_NAMES.get(code, code) for code in codes]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+    return join_words([LANGUAGE_NAMES.get(code, code) for code in codes])
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: "speed, pitch and volume"."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)

@@ -9,9 +9,11 @@ CHECKSUM_FILE = "SHA256SUMS"
 
 
 def write_checksums(folder: Path) -> None:
-    """Write the checksums of all files in `folder`."""
+    """Write the checksums of all files in `folder` but hidden ones, which are no part of it."""
     paths = sorted(
-        path for path in folder.rglob("*") if path.is_file() and path.name != CHECKSUM_FILE
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != CHECKSUM_FILE and not path.name.startswith(".")
     )
     lines = [
         f"{_compute_checksum(path)}  {path.relative_to(folder).as_posix()}\n" for path in paths

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 
 from sglang_omni.models.checkpoint_files import WEIGHTS_FILE, list_shard_files
 from sglang_omni.models.json_file import read_json
@@ -75,6 +76,17 @@ def map_shards(folder: Path, weights_file: str = WEIGHTS_FILE) -> dict[str, str]
             f"{folder}: tensor {missing[0]!r} is missing in {file_by_name_in_index[missing[0]]}"
         )
     return file_by_name
+
+
+def save_tensors(
+    path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write a file of safetensors, which is visible only once it is complete."""
+    unfinished = path.with_suffix(".unfinished")
+    save_file(tensors, unfinished, metadata={"format": "pt", **(metadata or {})})
+    # `save_file` creates files that only their owner can read.
+    unfinished.chmod(0o644)
+    unfinished.replace(path)
 
 
 @contextmanager

@@ -26,6 +26,14 @@ def test_untouched_files_pass(folder: Path) -> None:
     subprocess.run(["sha256sum", "--check", "--quiet", CHECKSUM_FILE], cwd=folder, check=True)
 
 
+def test_a_hidden_file_is_no_part_of_the_folder(folder: Path) -> None:
+    hidden = folder / ".unpacked"
+    hidden.write_text("1")
+    write_checksums(folder)
+    hidden.unlink()
+    verify_checksums(folder)
+
+
 @pytest.mark.parametrize(
     ("harm", "complaint"),
     [

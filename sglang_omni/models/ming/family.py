@@ -1,16 +1,18 @@
 """Ming-flash-omni-2.0 as a `ModelFamily`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sglang_omni.models.base import ModelFamily, WeightForm
+from sglang_omni.models.calibration import CalibrationChat, Calibrator
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.config import read_encoder_config
+from sglang_omni.models.ming.expert_ranks import check_expert_ranks
 from sglang_omni.models.ming.image.config import has_image_output
 from sglang_omni.models.ming.image.format import MingImageFormat
 from sglang_omni.models.ming.media_rules import FORMAT
@@ -54,6 +56,18 @@ class MingFamily(ModelFamily):
 
         return list_quantized_folders(checkpoint, form)
 
+    def calibrator(
+        self,
+        checkpoint: Path,
+        form: WeightForm,
+        chats: Sequence[CalibrationChat],
+        device: str,
+    ) -> Calibrator:
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.quantized_folders import build_calibrator
+
+        return build_calibrator(checkpoint, form, chats, device)
+
     def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
         """See `ModelFamily`."""
         from sglang_omni.models.ming.tiny import write_tiny_checkpoint
@@ -73,6 +87,10 @@ class MingFamily(ModelFamily):
         from sglang_omni.models.ming.encoders.vision_model import check_ranks
 
         check_ranks(checkpoint, ranks)
+
+    def check_expert_ranks(self, checkpoint: Path, ep_size: int) -> None:
+        """See `ModelFamily`."""
+        check_expert_ranks(checkpoint, ep_size)
 
     def load_vision_encoder(
         self, checkpoint: Path, device: str, dtype: str, *, parallel: bool, graphs: bool

@@ -1,11 +1,13 @@
 """The folders of a Ming checkpoint with quantized forms: the thinker, and what draws images."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from torch import Tensor
 
 from sglang_omni.models.base import WeightForm
+from sglang_omni.models.calibration import CalibrationChat
 from sglang_omni.models.checkpoint_files import DIFFUSERS_WEIGHTS_FILE, WEIGHTS_FILE
 from sglang_omni.models.ming.image.config import TRANSFORMER, has_image_output
 from sglang_omni.models.ming.image.fp8 import convert_tensor
@@ -13,6 +15,7 @@ from sglang_omni.models.ming.image.fp8_layout import QUANTIZATION_CONFIG as ROW_
 from sglang_omni.models.ming.thinker.fp8 import quantize_weight
 from sglang_omni.models.ming.thinker.fp8_layout import QUANTIZATION_CONFIG as BLOCK_FP8
 from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantized
+from sglang_omni.models.ming.thinker.int4.calibration import ExpertCalibrator
 from sglang_omni.models.ming.thinker.int4.layout import build_int4_config, is_expert_matrix
 from sglang_omni.models.ming.thinker.int4.weights import quantize_expert
 from sglang_omni.models.quantized_folder import QuantizedFolder
@@ -33,6 +36,13 @@ def _thinker_folder(form: WeightForm) -> QuantizedFolder:
     symmetric = form is WeightForm.INT4
     convert = partial(convert_to_int4, symmetric=symmetric)
     return QuantizedFolder(Path(), WEIGHTS_FILE, build_int4_config(symmetric=symmetric), convert)
+
+
+def build_calibrator(
+    checkpoint: Path, form: WeightForm, chats: Sequence[CalibrationChat], device: str
+) -> ExpertCalibrator:
+    """Return what quantizes the experts in four bits by chats. Raises `CheckpointError`."""
+    return ExpertCalibrator(checkpoint, chats, form is WeightForm.INT4, device)
 
 
 def convert_to_fp8(name: str, tensor: Tensor) -> dict[str, Tensor]:

@@ -18,8 +18,13 @@ from sglang_omni.models.ming.image.config import (
 )
 from sglang_omni.models.ming.image.fp8_layout import has_fp8_transformer, is_image_matrix
 from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
-from sglang_omni.models.ming.thinker.int4.layout import is_int4, is_int4_tensor
+from sglang_omni.models.ming.thinker.int4.layout import (
+    is_expert_matrix,
+    is_int4,
+    is_int4_tensor,
+)
 from sglang_omni.models.ming.thinker.int4.published_configs import rewrite_quantization
+from sglang_omni.models.ming.working_memory import read_working_memory
 from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.protocol.errors import CheckpointError
 
@@ -44,14 +49,20 @@ def read_sizes(checkpoint: Path) -> CheckpointSizes:
     int4 = is_int4(quantization)
     fp8 = not int4 and is_block_fp8(quantization)
     parts = {"matrices": 0, "rest": 0, "image_encoder": 0, "audio_encoder": 0}
+    expert_matrices = 0
     for path in list_shard_files(checkpoint):
         for name, size in _served_sizes(path, fp8 or int4):
             parts[_part(name)] += size
+            expert_matrices += size if is_expert_matrix(name) else 0
     text = config["llm_config"]
     head = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
     layers, kv_heads = text["num_hidden_layers"], text["num_key_value_heads"]
+    image, image_matrices = _sum_image_files(checkpoint) if has_image_output(checkpoint) else (0, 0)
     return CheckpointSizes(
-        **parts,
+        matrices=parts["matrices"],
+        rest=parts["rest"],
+        image_encoder=parts["image_encoder"],
+        audio_encoder=parts["audio_encoder"],
         talker=sum(
             size for path in _speech_files(checkpoint) for _, size in _served_sizes(path, False)
         ),
@@ -59,13 +70,19 @@ def read_sizes(checkpoint: Path) -> CheckpointSizes:
         kv_heads=kv_heads,
         context=text["max_position_embeddings"],
         fp8=fp8,
+        working=read_working_memory(checkpoint, text),
         int4=int4,
-        **(_sum_image_files(checkpoint) if has_image_output(checkpoint) else {}),
+        expert_matrices=expert_matrices,
+        image=image,
+        image_matrices=image_matrices,
     )
 
 
-def _sum_image_files(checkpoint: Path) -> dict[str, int]:
-    """Return the bytes of the image folders as served. Tensors of `.pt` files count as stored."""
+def _sum_image_files(checkpoint: Path) -> tuple[int, int]:
+    """Return the bytes of the image folders as served, and of those that could become FP8.
+
+    Tensors of `.pt` files count as stored.
+    """
     files = [
         path
         for name in (HEAD, CONNECTOR, VAE)
@@ -80,10 +97,7 @@ def _sum_image_files(checkpoint: Path) -> dict[str, int]:
     total = sum(size for path in files for _, size in _served_sizes(path, False))
     total += sum(size for _, size in transformer) + sum(path.stat().st_size for path in glyphs)
     matrices = sum(size for name, size in transformer if is_image_matrix(name))
-    return {
-        "image": total,
-        "image_matrices": 0 if has_fp8_transformer(checkpoint) else matrices,
-    }
+    return total, 0 if has_fp8_transformer(checkpoint) else matrices
 
 
 def _part(name: str) -> str:

@@ -69,6 +69,29 @@ def render_chat(
         InvalidRequest: There is no message to answer, a system message follows another one, or the
             last message is neither the user's nor a tool's. `param` names the message.
     """
+    segments = _render_turns(messages, thinking, tools)
+    last = len(messages) - 1
+    if messages[last].role not in ("user", "tool"):
+        raise InvalidRequest("the last message must be the user's", param=f"messages[{last}].role")
+    return Prompt((*segments, ROLE, SPEAKERS["assistant"], ROLE_CLOSE))
+
+
+def render_whole_chat(
+    messages: Sequence[Turn], thinking: bool = False, tools: Sequence[Tool] = ()
+) -> Prompt:
+    """Render a chat with its last answer, after which nothing follows.
+
+    Raises:
+        InvalidRequest: There is only a system message, or one follows another message. `param`
+            names the message.
+    """
+    return Prompt(_render_turns(messages, thinking, tools))
+
+
+def _render_turns(
+    messages: Sequence[Turn], thinking: bool, tools: Sequence[Tool]
+) -> tuple[PromptSegment, ...]:
+    """Render the system message and all turns. Raises `InvalidRequest` for a role."""
     leading = list(takewhile(lambda turn: turn.role == "system", messages))
     system = _render_system(leading) if leading else [DEFAULT_SYSTEM]
     turns = messages[len(leading) :]
@@ -79,7 +102,7 @@ def render_chat(
     segments = [*_render_turn("SYSTEM", [*system, *tool_list, line])]
     for turn in turns:
         segments += _render_turn(SPEAKERS[turn.role], _render_content(turn))
-    return Prompt((*_join_text(segments), ROLE, SPEAKERS["assistant"], ROLE_CLOSE))
+    return tuple(_join_text(segments))
 
 
 def _render_system(turns: Sequence[Turn]) -> list[PromptSegment]:
@@ -165,7 +188,3 @@ def _check_roles(turns: Sequence[Turn], first: int) -> None:
             )
     if not turns:
         raise InvalidRequest("there is no user message to answer", param="messages")
-    if turns[-1].role not in ("user", "tool"):
-        raise InvalidRequest(
-            "the last message must be the user's", param=f"messages[{first + len(turns) - 1}].role"
-        )

@@ -107,8 +107,11 @@ def build_decode_experts(
 ) -> DecodeExperts | Int4DecodeExperts | None:
     """Return the kernels of a layer's experts for decode steps, or None to use the layer's own.
 
-    Requires experts in four bits, or block-FP8 experts that SGLang multiplies with Triton.
+    Requires experts in four bits, or block-FP8 experts that SGLang multiplies with Triton, and all
+    of them on every rank: these kernels have no ids of local experts.
     """
+    if getattr(experts, "moe_ep_size", 1) > 1:
+        return None
     method: Any = getattr(experts, "quant_method", None)
     weight: Any = getattr(router, "weight", None)
     if not supports_decode_kernels() or not supports_router_sizes(*weight[TEXT].shape):

@@ -24,12 +24,13 @@ from sglang.srt.layers.radix_attention import RadixAttention
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch
 from sglang.srt.model_executor.forward_context import get_token_to_kv_pool
 from sglang.srt.models.utils import enable_fused_set_kv_buffer
-from sglang.srt.runtime_context import get_parallel
+from sglang.srt.runtime_context import get_parallel, get_server_args
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.thinker.decode_moe import build_decode_experts, supports_decode_kernels
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
+from sglang_omni.models.ming.thinker.expert_parallel import MaskedDispatcher
 from sglang_omni.models.ming.thinker.rope import apply_rotary
 from sglang_omni.models.ming.thinker.rope_triton import LayerKVCache, prepare_queries_and_keys
 from sglang_omni.models.ming.thinker.routing import (
@@ -124,12 +125,13 @@ class ThinkerMLP(nn.Module):
 class MultiRouter(nn.Module):
     """The text, image and audio routers: one stacked matrix product, selected by route id.
 
-    A batch of text only, as any decode step is, computes the product of one router.
+    A batch of text only, as any decode step is, computes the product of one router. With
+    `append_shared` every token also uses the shared expert, which is last.
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, *, append_shared: bool) -> None:
         super().__init__()
-        self.routing = Routing.from_config(config)
+        self.routing, self.append_shared = Routing.from_config(config), append_shared
         count = len(ROUTERS)
         self.weight = nn.Parameter(torch.empty(count, config.num_experts, config.hidden_size))
         # float32, because the scores are float32 too.
@@ -137,15 +139,23 @@ class MultiRouter(nn.Module):
         self.expert_bias = nn.Parameter(bias)
 
     def forward(self, x: Tensor, routes: Tensor | None) -> StandardTopKOutput:
-        """Select experts for x [tokens, hidden]; the shared expert is last."""
+        """Select experts for x [tokens, hidden]."""
         weight = self.weight[TEXT] if routes is None else self.weight.flatten(0, 1)
         logits = F.linear(x, weight)
         select = select_experts_fused if x.is_cuda else _select_experts_reference
-        return StandardTopKOutput(*select(logits, self.expert_bias, self.routing, routes), logits)
+        chosen = select(
+            logits, self.expert_bias, self.routing, routes, append_shared=self.append_shared
+        )
+        return StandardTopKOutput(*chosen, logits)
 
 
 def _select_experts_reference(
-    logits: Tensor, bias: Tensor, routing: Routing, routes: Tensor | None
+    logits: Tensor,
+    bias: Tensor,
+    routing: Routing,
+    routes: Tensor | None,
+    *,
+    append_shared: bool,
 ) -> tuple[Tensor, Tensor]:
     """Compute `select_experts_fused` in plain PyTorch."""
     if routes is None:
@@ -154,14 +164,16 @@ def _select_experts_reference(
         stacked = logits.unflatten(-1, (len(ROUTERS), -1))
         router_logits, router_bias = select_router(stacked, bias, routes)
     weights, ids = select_experts(router_logits, router_bias, routing)
-    return append_shared_expert(weights, ids.int(), routing.experts)
+    ids = ids.int()
+    return append_shared_expert(weights, ids, routing.experts) if append_shared else (weights, ids)
 
 
 class ThinkerSparseMLP(nn.Module):
-    """Routed experts plus one ungated shared expert.
+    """Routed experts plus one ungated shared expert; one all-reduce sums everything.
 
-    The shared expert is stored as one more expert, which every token uses. So it needs no kernels
-    of its own, and one all-reduce sums everything.
+    The shared expert is stored as one more expert, which every token uses, so it needs no kernels
+    of its own. With expert parallelism that would add it once for each group of ranks. Then it is
+    an MLP, split over all ranks, and the stack has this rank's routed experts only.
     """
 
     def __init__(
@@ -170,18 +182,31 @@ class ThinkerSparseMLP(nn.Module):
         super().__init__()
         if config.num_shared_experts != 1:
             raise StartupError("this model needs exactly one shared expert in each layer")
-        self.tp_size = get_parallel().tp_size
-        self.router = MultiRouter(config)
+        parallel = get_parallel()
+        self.tp_size = parallel.tp_size
+        sizes = config.hidden_size, config.moe_intermediate_size
+        is_split = parallel.moe_ep_size > 1
+        self.shared_experts = (
+            ThinkerMLP(
+                *sizes, quant_config, add_prefix("shared_experts", prefix), reduce_results=False
+            )
+            if is_split
+            else None
+        )
+        stacked = 0 if is_split else 1
+        self.router = MultiRouter(config, append_shared=not is_split)
         self.experts = get_moe_impl_class(quant_config)(
-            num_experts=config.num_experts + 1,
-            num_fused_shared_experts=1,
-            top_k=config.num_experts_per_tok + 1,
+            num_experts=config.num_experts + stacked,
+            num_fused_shared_experts=stacked,
+            top_k=config.num_experts_per_tok + stacked,
             layer_id=layer_id,
-            hidden_size=config.hidden_size,
-            intermediate_size=config.moe_intermediate_size,
+            hidden_size=sizes[0],
+            intermediate_size=sizes[1],
             quant_config=quant_config,
             prefix=add_prefix("experts", prefix),
         )
+        if is_split and get_server_args().device == "cpu":
+            self.experts.dispatcher = MaskedDispatcher(self.experts.moe_runner_config)
         self.decode_experts = build_decode_experts(self.router, self.experts)
 
     def forward(self, x: Tensor, routes: Tensor | None, skip_all_reduce: bool) -> Tensor:
@@ -197,7 +222,7 @@ class ThinkerSparseMLP(nn.Module):
                 else self.decode_experts(x)
             )
         else:
-            out = self.experts(x, self.router(x, routes))
+            out = self._compute_experts(x, routes)
         if self.tp_size == 1 or skip_all_reduce:
             return out
         if should_skip_post_experts_all_reduce(
@@ -205,6 +230,13 @@ class ThinkerSparseMLP(nn.Module):
         ):
             return out
         return tensor_model_parallel_all_reduce(out)
+
+    def _compute_experts(self, x: Tensor, routes: Tensor | None) -> Tensor:
+        """Return this rank's summand of the output [tokens, hidden], with SGLang's kernels."""
+        # First, because the routed experts may write their output over x.
+        shared = None if self.shared_experts is None else self.shared_experts(x)
+        routed: Tensor = self.experts(x, self.router(x, routes))
+        return routed if shared is None else routed + shared
 
 
 class ThinkerAttention(nn.Module):

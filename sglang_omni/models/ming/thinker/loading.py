@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 _EXPERT = re.compile(r"^(.*\.experts\.)(\d+)\.(gate|up|down)_proj\.(.+)$")
 _SHARED = re.compile(r"^(.*)\.shared_experts\.(gate|up|down)_proj\.(.+)$")
+_SHARED_PARAMETER = re.compile(r"^.*\.shared_experts\.gate_up_proj\.")
 _ROUTER = re.compile(rf"^(.*\.mlp)\.({'|'.join(ROUTERS)})\.(weight|expert_bias)$")
 _GATE_UP = re.compile(r"^(.*)\.(gate|up)_proj\.(.+)$")
 _EXPERT_SHARDS = {"gate": ("w13_", "w1"), "up": ("w13_", "w3"), "down": ("w2_", "w2")}
@@ -37,12 +38,13 @@ class Destination:
     router: int | None = None
 
 
-def find_destination(name: str, experts: int) -> Destination:
+def find_destination(name: str, experts: int, *, stacks_shared: bool = True) -> Destination:
     """Return where the thinker tensor `name` goes in the SGLang model.
 
-    The shared expert follows the `experts` routed ones in their stack.
+    With `stacks_shared` the shared expert follows the `experts` routed ones in their stack;
+    otherwise it is an MLP of its own.
     """
-    if match := _SHARED.match(name):
+    if stacks_shared and (match := _SHARED.match(name)):
         stem, part, kind = match.groups()
         fused, shard = _EXPERT_SHARDS[part]
         return Destination(f"{stem}.experts.{fused}{kind}", shard, experts)
@@ -69,7 +71,8 @@ def load_thinker(
     """Fill the parameters of the model, and those of its `encoders`, from (name, tensor) pairs.
 
     `form` is how the checkpoint stores the thinker's tensors; None is as they are. Encoder tensors
-    that no encoder accepts are skipped and counted in the log.
+    that no encoder accepts are skipped and counted in the log. With expert parallelism every tensor
+    must be there, and a rank keeps those of its own experts.
 
     Raises:
         CheckpointError: A tensor is missing (thus also half of a fused pair), unknown, or has the
@@ -78,8 +81,11 @@ def load_thinker(
     form = form or PlainForm()
     expected = form.list_stored(list_thinker_tensors(config))
     parameters = dict(model.named_parameters())
+    # With expert parallelism, the stack has only routed experts.
+    stacks_shared = not any(map(_SHARED_PARAMETER.match, parameters))
     seen: set[str] = set()
     skipped: list[str] = []
+    num_bytes = 0
     for name, tensor in weights:
         if is_encoder_tensor(name):
             matching = [encoder for encoder in encoders if encoder.accepts(name)]
@@ -90,15 +96,17 @@ def load_thinker(
             continue
         _check_tensor(name, tensor, expected, form.hint)
         seen.add(name)
+        num_bytes += tensor.nbytes
         if (converted := form.convert(name, tensor)) is None:
             continue
-        target = find_destination(converted[0], config.num_experts)
+        target = find_destination(converted[0], config.num_experts, stacks_shared=stacks_shared)
         _fill_parameter(parameters, target, converted[1])
     missing = sorted(expected.keys() - seen)
     if missing:
         raise CheckpointError(f"tensor {missing[0]!r} is missing ({len(missing)} missing in total)")
     for encoder in encoders:
         skipped += encoder.finish().ignored
+    logger.info("thinker: read %.3f GB of weights", num_bytes / 1e9)
     _log_skipped(skipped)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from sglang.srt.distributed import get_pp_group, get_tensor_model_parallel_rank
+from sglang.srt.distributed import get_tensor_model_parallel_rank
 from sglang.srt.layers.logits_processor import LogitsProcessor, LogitsProcessorOutput
 from sglang.srt.layers.quantization.base_config import QuantizationConfig
 from sglang.srt.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
@@ -17,6 +17,7 @@ from sglang.srt.model_executor.forward_batch_info import ForwardBatch
 from sglang.srt.model_executor.runner_backend_utils.breakable_cuda_graph import (
     is_in_breakable_cuda_graph,
 )
+from sglang.srt.runtime_context import get_server_args
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
@@ -27,6 +28,7 @@ from sglang_omni.models.ming.thinker.layers import StepInputs, ThinkerLayer
 from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.prefill import allocate_captured_inputs
 from sglang_omni.models.ming.thinker.query_states import collect_query_states, find_query_slices
+from sglang_omni.models.ming.thinker.ranks import check_ranks
 from sglang_omni.models.ming.thinker.rope import (
     assign_frequency_axes,
     compute_inverse_frequencies,
@@ -34,7 +36,8 @@ from sglang_omni.models.ming.thinker.rope import (
 )
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 from sglang_omni.models.ming.thinker.stored_forms import read_stored_form
-from sglang_omni.protocol.errors import InvalidRequest, StartupError
+from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.system.progress import report_progress
 from sglang_omni.system.timer_slack import restore_exact_timers
 
 
@@ -136,8 +139,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         super().__init__()
         # Process groups and their threads exist by now; the threads of a step start later.
         restore_exact_timers()
-        if get_pp_group().world_size > 1:
-            raise StartupError("this model does not support pipeline parallelism; use --tp-size")
+        check_ranks()
         self.config = config
         self.stored_form = read_stored_form(getattr(config, "quantization_config", None))
         self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
@@ -198,8 +200,12 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Load the checkpoint strictly; raise `CheckpointError` if it does not fit."""
+        report_progress("reading the thinker's weights")
         encoder_fillers = self.encoders.fillers() if self.encoders else ()
         load_thinker(self, self.config.llm_config, weights, encoder_fillers, self.stored_form)
+        # What SGLang does next.
+        captures = " and capturing graphs" if get_server_args().device == "cuda" else ""
+        report_progress(f"allocating the KV cache{captures}")
 
     def _require_encoders(self) -> InProcessEncoders:
         if self.encoders is None:

@@ -73,3 +73,25 @@ def append_shared_expert(weights: Tensor, ids: Tensor, experts: int) -> tuple[Te
     """
     ones, shared_ids = torch.ones_like(weights[:, :1]), torch.full_like(ids[:, :1], experts)
     return torch.cat((weights, ones), dim=-1), torch.cat((ids, shared_ids), dim=-1)
+
+
+def mask_remote_experts(weights: Tensor, ids: Tensor, experts: int) -> tuple[Tensor, Tensor]:
+    """Replace the ids -1 of other ranks' experts, which then add nothing to this rank's sum.
+
+    Args:
+        weights: [tokens, top_k].
+        ids: [tokens, top_k]; a token has each of the local `experts` at most once.
+        experts: Number of local experts, at least top_k.
+
+    Returns:
+        Weights, zero for other ranks' experts, and local ids that differ within each token.
+    """
+    is_remote = ids < 0
+    # One more column takes the marks of other ranks' experts.
+    column = ids.masked_fill(is_remote, experts).long()
+    is_used = torch.zeros(len(ids), experts + 1, dtype=torch.uint8, device=ids.device)
+    is_used = is_used.scatter_(1, column, 1)[:, :experts]
+    unused_first = is_used.argsort(dim=1, stable=True).to(ids.dtype)
+    rank = (is_remote.long().cumsum(dim=1) - 1).clamp(min=0)
+    unused = unused_first.gather(1, rank)
+    return weights.masked_fill(is_remote, 0.0), torch.where(is_remote, unused, ids)

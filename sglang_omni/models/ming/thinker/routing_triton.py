@@ -69,6 +69,7 @@ def _route_kernel(  # type: ignore[no-untyped-def]
     GROUPS: tl.constexpr,
     TOP_GROUPS: tl.constexpr,
     TOP_K: tl.constexpr,
+    COLUMNS: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
     ROUTED: tl.constexpr,
 ):
@@ -84,13 +85,18 @@ def _route_kernel(  # type: ignore[no-untyped-def]
         token_logits, token_bias, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK
     )
     slots = tl.arange(0, SLOT_BLOCK)
-    offs = token * (TOP_K + 1) + slots
-    tl.store(weights + offs, expert_weights, mask=slots <= TOP_K)
-    tl.store(ids + offs, expert_ids, mask=slots <= TOP_K)
+    offs = token * COLUMNS + slots
+    tl.store(weights + offs, expert_weights, mask=slots < COLUMNS)
+    tl.store(ids + offs, expert_ids, mask=slots < COLUMNS)
 
 
 def select_experts_fused(
-    logits: Tensor, bias: Tensor, routing: Routing, routes: Tensor | None = None
+    logits: Tensor,
+    bias: Tensor,
+    routing: Routing,
+    routes: Tensor | None = None,
+    *,
+    append_shared: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Select experts on a GPU as `routing.select_experts` and `append_shared_expert` do.
 
@@ -101,15 +107,17 @@ def select_experts_fused(
         bias: float32 [routers, experts]; without `routes` the first row is used.
         routing: Numbers of experts and groups, and how they are chosen.
         routes: Route ids [tokens].
+        append_shared: Whether the shared expert follows the routed ones.
 
     Returns:
-        float32 weights and int32 ids, both [tokens, top_k + 1].
+        float32 weights and int32 ids, both [tokens, top_k], or [tokens, top_k + 1] with the shared
+        expert.
     """
     tokens = logits.shape[0]
     assert logits.stride(1) == 1
     assert bias.is_contiguous()
     assert bias.dtype == torch.float32
-    shape = tokens, routing.top_k + 1
+    shape = tokens, routing.top_k + int(append_shared)
     weights = torch.empty(shape, dtype=torch.float32, device=logits.device)
     ids = torch.empty(shape, dtype=torch.int32, device=logits.device)
     if tokens:
@@ -125,6 +133,7 @@ def select_experts_fused(
             GROUPS=routing.groups,
             TOP_GROUPS=routing.top_groups,
             TOP_K=routing.top_k,
+            COLUMNS=shape[1],
             SLOT_BLOCK=triton.next_power_of_2(routing.top_k + 1),
             ROUTED=routes is not None,
             num_warps=1,

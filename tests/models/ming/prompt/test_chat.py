@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sglang_omni.models.chat import Item, PromptAudio, PromptImage, PromptVideo
-from sglang_omni.models.ming.prompt.chat import Prompt, render_chat
+from sglang_omni.models.ming.prompt.chat import Prompt, render_chat, render_whole_chat
 from sglang_omni.models.ming.prompt.segments import PlaceholderRun, SpecialToken
 from sglang_omni.pipeline.request import Role, TextPart
 from sglang_omni.protocol.errors import InvalidRequest
@@ -150,3 +150,17 @@ def test_roles_that_make_no_chat_name_the_message(roles: list[str], param: str) 
     with pytest.raises(InvalidRequest) as error:
         render_chat([message(role, "text") for role in roles])
     assert error.value.param == param
+
+
+def test_a_whole_chat_ends_with_its_answer() -> None:
+    question, answer = message("user", "Hello."), message("assistant", "Hi.")
+    asked = str(render_chat([question]))
+    whole = str(render_whole_chat([question, answer]))
+    assert whole == f"{asked}Hi.<|role_end|>"
+    following = str(render_chat([question, answer, message("user", "Bye.")]))
+    assert following.startswith(whole)
+    with pytest.raises(InvalidRequest, match="last message") as raised:
+        render_chat([question, answer])
+    assert raised.value.param == "messages[1].role"
+    with pytest.raises(InvalidRequest, match="no user message"):
+        render_whole_chat([message("system", "Be brief.")])

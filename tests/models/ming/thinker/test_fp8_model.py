@@ -16,7 +16,7 @@ from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.cli.quantize import quantize
 from sglang_omni.models.ming.thinker.fp8 import dequantize_weight
-from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantized
+from sglang_omni.models.ming.thinker.fp8_layout import BLOCK, SCALE_SUFFIX, is_quantized
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import load_reference
 from sglang_omni.models.weights import TensorFolder
@@ -25,6 +25,7 @@ from tests.entrypoints.cli.quantised import write_wide_checkpoint
 pytestmark = pytest.mark.long
 
 PROGRAM = Path(__file__).with_name("load_fp8.py")
+RANKS_PROGRAM = Path(__file__).with_name("load_fp8_ranks.py")
 
 
 def test_the_quantised_model_says_the_same(tmp_path: Path) -> None:
@@ -53,18 +54,33 @@ def test_sglang_takes_every_tensor_to_its_place(tmp_path: Path) -> None:
     source, target = tmp_path / "bf16", tmp_path / "fp8"
     write_wide_checkpoint(source)
     quantize(source, target)
-    settings = ThinkerSettings(target)
-    paths = {"PYTHONPATH": str(Path(__file__).parents[4])}
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(target), str(tmp_path / "loaded.pt")],
-        env={**os.environ, **build_environment(settings, threads=1), **paths},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    run_program(PROGRAM, target, tmp_path / "loaded.pt")
     loaded = torch.load(tmp_path / "loaded.pt")
     stored = torch.load(tmp_path / "loaded.pt.stored")
     assert loaded.keys() == stored.keys()
     assert len(loaded) == 2 * (2 + 2 + 17 * 3 * 2)
     for name, tensor in stored.items():
         assert torch.equal(loaded[name].float(), tensor.float()), name
+
+
+def run_program(program: Path, checkpoint: Path, result: Path) -> None:
+    paths = {"PYTHONPATH": str(Path(__file__).parents[4])}
+    done = subprocess.run(
+        [sys.executable, str(program), str(checkpoint), str(result)],
+        env={**os.environ, **build_environment(ThinkerSettings(checkpoint), threads=1), **paths},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_ranks_that_share_experts_take_their_own(tmp_path: Path) -> None:
+    source, target = tmp_path / "bf16", tmp_path / "fp8"
+    # Each of two ranks has half of the shared expert, at least a block.
+    write_wide_checkpoint(source, 2 * BLOCK)
+    quantize(source, target)
+    run_program(RANKS_PROGRAM, target, tmp_path / "loaded.pt")
+    pairs = torch.load(tmp_path / "loaded.pt")
+    assert len(pairs) == 2 * 2 * 4
+    for name, (loaded, stored) in pairs.items():
+        assert torch.equal(loaded.float(), stored.float()), name

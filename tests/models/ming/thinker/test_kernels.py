@@ -57,6 +57,11 @@ def check_routing(routing: Routing, dtype: torch.dtype, device: str, tokens: int
         torch.testing.assert_close(
             fused[0].gather(-1, order), weights.gather(-1, plain_order), rtol=1e-4, atol=1e-5
         )
+    for given, chosen_routes in ((text, None), (logits, routes)):
+        whole = select_experts_fused(given, bias, routing, chosen_routes)
+        routed = select_experts_fused(given, bias, routing, chosen_routes, append_shared=False)
+        for parts, all_parts in zip(routed, whole, strict=True):
+            assert torch.equal(parts, all_parts[:, : routing.top_k])
 
 
 def plain_heads(x: Tensor, gain: Tensor, tables: tuple[Tensor, Tensor], dim: int) -> Tensor:
@@ -188,13 +193,14 @@ def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-@pytest.mark.parametrize("routed", [False, True])
-def test_routing_compiles_for_a_gpu(routed: bool, compiled: list[Any]) -> None:
+@pytest.mark.parametrize(("routed", "shared"), [(False, True), (True, True), (True, False)])
+def test_routing_compiles_for_a_gpu(routed: bool, shared: bool, compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.routing_triton import select_experts_fused
 
     bias = meta(3, 256, dtype=torch.float32)
     routes = meta(8, dtype=torch.uint8) if routed else None
-    select_experts_fused(meta(8, 768 if routed else 256), bias, RELEASED, routes)
+    logits = meta(8, 768 if routed else 256)
+    select_experts_fused(logits, bias, RELEASED, routes, append_shared=shared)
     assert len(compiled) == 1
 
 

@@ -112,12 +112,14 @@ def test_a_wrong_shape_is_named(config: MingTextConfig, stored: dict[str, Tensor
         load_thinker(recorder(config), config, (stored | {name: torch.zeros(2, 2)}).items())
 
 
-def test_what_is_left_out_is_listed(
+def test_what_is_read_and_what_is_left_out_is_listed(
     config: MingTextConfig, stored: dict[str, Tensor], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO"):
         load_thinker(recorder(config), config, stored.items())
-    listed = [record.getMessage() for record in caplog.records]
+    read, *listed = [record.getMessage() for record in caplog.records]
+    num_bytes = sum(tensor.nbytes for name, tensor in stored.items() if not is_encoder_tensor(name))
+    assert read == f"thinker: read {num_bytes / 1e9:.3f} GB of weights"
     assert [line.rsplit(" ", 1)[-1] for line in listed] == [
         "audio",
         "linear_proj",
