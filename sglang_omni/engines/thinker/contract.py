@@ -16,7 +16,12 @@ FinishReason = Literal["stop", "length", "abort"]
 class ThinkerSettings:
     """Settings of the SGLang engine. None keeps SGLang's default.
 
+    `tp_size` is the number of ranks; `ep_size` of their groups share the routed experts. The ranks
+    are on `nodes` machines, of which this one has the number `node_rank`; `gpus` are its own.
+    `dist_init_addr` is HOST:PORT of the first machine, where they meet.
     `server_args` are further SGLang server arguments by name, which override ours.
+    `kv_cache_dtype` is how keys and values are stored; "auto" is `dtype`.
+    `warm_up_prompts` compiles the kernels of prompts of every length before the thinker is ready.
     `deterministic` makes sampled text reproducible by its seed; SGLang supports it on GPUs only.
     """
 
@@ -24,12 +29,18 @@ class ThinkerSettings:
     device: str = "cpu"
     dtype: str = "float32"
     tp_size: int = 1
+    ep_size: int = 1
     gpus: tuple[int, ...] = ()
+    nodes: int = 1
+    node_rank: int = 0
+    dist_init_addr: str | None = None
     context_length: int | None = None
     max_total_tokens: int | None = None
     max_running_requests: int | None = None
     mem_fraction_static: float | None = None
+    kv_cache_dtype: str = "auto"
     radix_cache: bool = True
+    warm_up_prompts: bool = True
     deterministic: bool = False
     server_args: tuple[tuple[str, Any], ...] = ()
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE, visible_devices
 from sglang_omni.engines.thinker.contract import ThinkerSettings
+from sglang_omni.engines.thinker.kv_cache import check_kv_cache
+from sglang_omni.engines.thinker.parallelism import check_parallelism
 from sglang_omni.protocol.errors import ConfigError
 
 # The plug-in registers it; see `grammar_backend.py`.
@@ -32,8 +34,10 @@ def build_environment(
         mask: The server's own `CUDA_VISIBLE_DEVICES`; None if it is not set.
 
     Raises:
-        ConfigError: A GPU of the settings does not exist.
+        ConfigError: A GPU of the settings does not exist, or SGLang does not support them.
     """
+    check_parallelism(settings)
+    check_kv_cache(settings)
     variables = {
         "SGLANG_DISABLED_MODEL_ARCHS": ",".join(_list_stock_models()),
         # Log probabilities of a long prompt would take gigabytes for the logits of all its tokens.
@@ -86,6 +90,8 @@ def build_server_args(
     Raises:
         ConfigError: The settings cannot be combined.
     """
+    check_parallelism(settings)
+    check_kv_cache(settings)
     if settings.deterministic and settings.device == "cpu":
         raise ConfigError("deterministic sampling needs a GPU; SGLang does not support it on a CPU")
     arguments: dict[str, Any] = {
@@ -93,10 +99,12 @@ def build_server_args(
         "device": settings.device,
         "dtype": settings.dtype,
         "tp_size": settings.tp_size,
+        "ep_size": settings.ep_size,
         "context_length": settings.context_length,
         "max_total_tokens": settings.max_total_tokens,
         "max_running_requests": settings.max_running_requests,
         "mem_fraction_static": settings.mem_fraction_static,
+        "kv_cache_dtype": settings.kv_cache_dtype,
         "disable_radix_cache": not settings.radix_cache,
         "enable_deterministic_inference": settings.deterministic,
         # The pipeline detokenizes the new ids of each output itself.
@@ -110,13 +118,15 @@ def build_server_args(
         "log_level": "warning",
         "enable_metrics": True,
     }
+    if settings.nodes > 1:
+        arguments |= {
+            "nnodes": settings.nodes,
+            "node_rank": settings.node_rank,
+            "dist_init_addr": settings.dist_init_addr,
+        }
     if settings.device == "cpu":
         arguments |= _build_cpu_args(settings)
     arguments |= _build_prefill_graph_args(settings) | dict(settings.server_args)
-    if arguments.get("ep_size", 1) != 1:
-        raise ConfigError(
-            "ep_size is not supported: every rank would add the shared expert; use tp_size"
-        )
     return {name: value for name, value in arguments.items() if value is not None}
 
 

@@ -26,14 +26,25 @@ def format_file_name(gpu_name: str, num_experts: int, width: int, fp8: bool) -> 
 
 
 def build_moe_environment(
-    config: Mapping[str, Any], gpu_name: str, tp_size: int, root: Path = CONFIG_ROOT
+    config: Mapping[str, Any],
+    gpu_name: str,
+    tp_size: int,
+    root: Path = CONFIG_ROOT,
+    *,
+    ep_size: int = 1,
 ) -> dict[str, str]:
     """Return the environment variables for a checkpoint on GPUs of this name.
 
-    Empty if there is no tuned configuration. `config` is the checkpoint's `config.json`.
+    Empty if there is no tuned configuration, or if SGLang's kernel does not run the experts.
+    `config` is the checkpoint's `config.json`.
     """
+    method = config.get("quantization_config", {}).get("quant_method")
+    if method not in (None, "fp8"):
+        return {}
     text = config["llm_config"]
-    num_experts = text["num_experts"] + text["num_shared_experts"]
-    width = text["moe_intermediate_size"] // tp_size
-    name = format_file_name(gpu_name, num_experts, width, "quantization_config" in config)
+    # With expert parallelism the shared expert is no part of the stack.
+    num_shared = text["num_shared_experts"] if ep_size == 1 else 0
+    num_experts = text["num_experts"] // ep_size + num_shared
+    width = text["moe_intermediate_size"] * ep_size // tp_size
+    name = format_file_name(gpu_name, num_experts, width, fp8=method == "fp8")
     return {CONFIG_DIR_VARIABLE: str(root)} if (find_version_folder(root) / name).exists() else {}

@@ -6,6 +6,7 @@ SGLang calls `register` in the engine and in every scheduler process. Nothing is
 import logging
 
 from sglang_omni.engines.runtime.log_records import is_engine_process, log_to_server
+from sglang_omni.engines.thinker.start_reports import send_reports_to_engine
 
 
 def register() -> None:
@@ -17,5 +18,6 @@ def register() -> None:
     logging.getLogger("sglang_omni").setLevel(logging.INFO)
     if is_engine_process():
         log_to_server()
+        send_reports_to_engine()
     # SGLang imports the processors of all its models, and warns of each that misses a package.
     logging.getLogger("sglang.srt.managers.multimodal_processor").setLevel(logging.ERROR)

@@ -20,6 +20,7 @@ from sglang import Engine
 from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
 from sglang_omni.engines.runtime.gpus import list_visible_gpus
+from sglang_omni.engines.runtime.local_address import find_interface, find_local_address
 from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.runtime.process_state import is_stopped
 from sglang_omni.engines.thinker.contract import (
@@ -32,6 +33,7 @@ from sglang_omni.engines.thinker.contract import (
 from sglang_omni.engines.thinker.launch import GRAMMAR_BACKEND, build_server_args
 from sglang_omni.engines.thinker.metric_files import open_metric_files
 from sglang_omni.engines.thinker.moe_configs import CONFIG_DIR_VARIABLE, build_moe_environment
+from sglang_omni.engines.thinker.parallelism import get_ep_size
 from sglang_omni.engines.thinker.sglang_output import (
     find_field,
     to_output,
@@ -39,6 +41,8 @@ from sglang_omni.engines.thinker.sglang_output import (
     to_query_states,
 )
 from sglang_omni.engines.thinker.shared_features import SharedFeatureRef
+from sglang_omni.engines.thinker.start_reports import relay_reports
+from sglang_omni.engines.thinker.warm_up import warm_up
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import InvalidRequest
@@ -48,18 +52,6 @@ from sglang_omni.system.timer_slack import relaxed_timers
 
 LOGGER = logging.getLogger(__name__)
 
-# Sampling parameters of the warm-up: greedy, and every kind of sampling. On a GPU, a kernel may be
-# compiled on first use, which may take longer than the step deadline.
-WARM_UP_SAMPLING: tuple[dict[str, Any], ...] = (
-    {"temperature": 0.0},
-    {"temperature": 0.8, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1},
-    {"temperature": 0.8, "top_p": 0.9},
-    {"frequency_penalty": 0.1, "presence_penalty": 0.1, "logit_bias": {"0": 1.0}},
-)
-# Prompt lengths of the warm-up, because long prefills use other kernels than short ones. SGLang's
-# chunk size is the maximum (8,192 on an H200). A cached prefix is not computed again.
-WARM_UP_PROMPT_TOKENS = (200, 700, 2000, 8000)
-WARM_UP_SCHEMA = {"temperature": 0.0, "json_schema": '{"type": "object"}'}
 # How often to look for processes that SGLang has started, and whether one is stopped, in seconds:
 # during the start and later. The end of a process is noticed at once.
 START_POLL_S, READY_POLL_S = 0.1, 0.5
@@ -69,26 +61,45 @@ MAX_STOPPED_S = 3.0
 
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     """Load the thinker and warm it up."""
-    report_progress("loading the thinker")
-    closing, started = threading.Event(), threading.Event()
+    closing = threading.Event()
+    engine = start_engine(settings, closing)
+    info = _read_info(engine)
+    # On a CPU there is nothing to compile.
+    prompts = settings.device == "cuda" and settings.warm_up_prompts
+    warm_up(engine, info, engine.server_args.chunked_prefill_size or -1, prompts=prompts)
+    restore_sigterm()
+    return ThinkerWorker(engine, info, settings.deterministic, closing)
+
+
+def start_engine(settings: ThinkerSettings, closing: threading.Event) -> Engine:
+    """Start SGLang's processes of this machine. Set `closing` before they may end."""
+    report_progress("starting SGLang")
+    started = threading.Event()
     threading.Thread(target=watch_processes, args=(closing, started), daemon=True).start()
     _set_moe_configs(settings)
+    if settings.dist_init_addr is not None:
+        set_interface(settings.dist_init_addr)
     # The schedulers restore exact timers once their process groups exist. On a GPU the schedulers
     # and the threads of NCCL busy-wait instead; relaxed timers have not been measured there.
-    with relaxed_timers() if settings.device == "cpu" else nullcontext():
+    timers = relaxed_timers() if settings.device == "cpu" else nullcontext()
+    with timers, relay_reports():
         model_args = family_of(settings.checkpoint).sglang_args()
         engine = Engine(**build_server_args(settings, find_rendezvous_port(), model_args))
     started.set()
-    report_progress("warming up the thinker")
-    info = _read_info(engine)
-    for sampling in (*WARM_UP_SAMPLING, *([WARM_UP_SCHEMA] if info.supports_json_schema else [])):
-        engine.generate(input_ids=[0, 1], sampling_params={**sampling, "max_new_tokens": 2})
-    if settings.device == "cuda":
-        for tokens in WARM_UP_PROMPT_TOKENS:
-            if tokens < min(info.context_length, info.max_total_tokens):
-                engine.generate(input_ids=[0] * tokens, sampling_params={"max_new_tokens": 1})
-    restore_sigterm()
-    return ThinkerWorker(engine, info, settings.deterministic, closing)
+    return engine
+
+
+def set_interface(dist_init_addr: str) -> None:
+    """Let ranks speak to other machines over the interface that leads to where they meet.
+
+    Otherwise gloo would tell the others the loopback address, and SGLang the one towards the
+    internet. Variables that are set are kept.
+    """
+    host = dist_init_addr.rpartition(":")[0].strip("[]")
+    interface = find_interface(host)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+    os.environ.setdefault("NCCL_SOCKET_IFNAME", interface)
+    os.environ.setdefault("SGLANG_HOST_IP", find_local_address(host, None))
 
 
 def _set_moe_configs(settings: ThinkerSettings) -> None:
@@ -97,7 +108,9 @@ def _set_moe_configs(settings: ThinkerSettings) -> None:
         # This process sees only its own GPUs.
         gpu_name = list_visible_gpus()[0].name
         config = read_json(settings.checkpoint / "config.json")
-        os.environ |= build_moe_environment(config, gpu_name, settings.tp_size)
+        os.environ |= build_moe_environment(
+            config, gpu_name, settings.tp_size, ep_size=get_ep_size(settings)
+        )
 
 
 def watch_processes(closing: threading.Event, started: threading.Event) -> None:
@@ -146,6 +159,11 @@ def restore_sigterm() -> None:
 
 def _read_info(engine: Engine) -> ThinkerInfo:
     server = engine.get_server_info()
+    held = server["internal_states"][0]["memory_usage"]
+    LOGGER.info(
+        "thinker: a rank holds %.2f GiB of weights, %.2f of KV cache and %.2f of graphs",
+        *(held[part] for part in ("weight", "kvcache", "graph")),
+    )
     return ThinkerInfo(
         # Less than the model's context if the KV budget is smaller. SGLang also keeps a reserve.
         context_length=engine.tokenizer_manager.max_req_input_len,

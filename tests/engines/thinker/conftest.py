@@ -1,8 +1,8 @@
 """Running engines for every test of this folder: SGLang in two set-ups, and the encoders.
 
 The thinker runs on one rank, with the radix cache and prefill chunks so small that they cut
-pictures, and on two tensor-parallel ranks (gloo) without the cache; the encoders run on one rank
-and on two.
+pictures, on two tensor-parallel ranks (gloo) without the cache, and on two ranks that share the
+experts; the encoders run on one rank and on two.
 """
 
 from collections.abc import AsyncIterator
@@ -58,6 +58,12 @@ async def one_rank() -> AsyncIterator[EngineProcess]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def two_ranks() -> AsyncIterator[EngineProcess]:
     async for process in running(thinker(tp_size=2, radix_cache=False)):
+        yield process
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def two_expert_ranks() -> AsyncIterator[EngineProcess]:
+    async for process in running(thinker(tp_size=2, ep_size=2)):
         yield process
 
 

@@ -15,6 +15,7 @@ import torch
 
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.thinker.contract import ThinkerRequest, ThinkerSettings
+from sglang_omni.engines.thinker.kv_cache import FP8
 from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.cli.quantize import quantize
 from sglang_omni.models.base import WeightForm
@@ -97,9 +98,20 @@ async def test_four_bits_say_what_a_plain_model_of_them_finds_likely(tmp_path: P
     await _check_likely(target, build_model(source, dict(read_dequantized(source, target))))
 
 
-async def _check_likely(target: Path, model: ThinkerReference) -> None:
+@pytest.mark.parametrize("backend", ["triton", "flashinfer", "fa3"])
+async def test_a_cache_in_eight_bits_keeps_what_is_likely(tmp_path: Path, backend: str) -> None:
+    write_wide_checkpoint(tmp_path)
+    model = load_reference(tmp_path, MingConfig.from_pretrained(tmp_path).llm_config)
+    arguments = {**dict(SETTINGS.server_args), "attention_backend": backend}
+    changed = replace(SETTINGS, kv_cache_dtype=FP8, server_args=tuple(arguments.items()))
+    await _check_likely(tmp_path, model, changed)
+
+
+async def _check_likely(
+    target: Path, model: ThinkerReference, settings: ThinkerSettings = SETTINGS
+) -> None:
     """The engine's first tokens are among the plain model's likeliest."""
-    settings = replace(SETTINGS, checkpoint=target, dtype="bfloat16")
+    settings = replace(settings, checkpoint=target, dtype="bfloat16")
     factory = "sglang_omni.engines.thinker.worker:open_worker"
     process = EngineProcess(
         ProcessSpec(

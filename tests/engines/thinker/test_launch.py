@@ -31,12 +31,6 @@ def test_deterministic_sampling_without_a_gpu_is_refused() -> None:
         build_server_args(ThinkerSettings(Path("model"), deterministic=True), PORT)
 
 
-def test_what_would_answer_wrongly_is_refused() -> None:
-    settings = ThinkerSettings(Path("model"), device="cuda", server_args=(("ep_size", 2),))
-    with pytest.raises(ConfigError, match="shared expert"):
-        build_server_args(settings, PORT)
-
-
 SINGLE_GPU = replace(CUDA, gpus=(2,), tp_size=1)
 
 

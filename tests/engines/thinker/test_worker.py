@@ -52,6 +52,15 @@ async def test_two_ranks_without_the_cache_give_the_same_tokens(
         assert outputs[-1].cached_tokens == 0
 
 
+@pytest.mark.parametrize("name", GREEDY)
+async def test_two_ranks_that_share_the_experts_give_the_same_tokens(
+    name: str, two_expert_ranks: EngineProcess, config: MingConfig
+) -> None:
+    case = load_case(name)
+    outputs = await generate(two_expert_ranks, greedy_request(case, config))
+    assert ids(outputs) == case["generated_ids"].tolist()
+
+
 async def test_requests_in_one_batch_do_not_change_each_other(
     one_rank: EngineProcess, config: MingConfig
 ) -> None:
