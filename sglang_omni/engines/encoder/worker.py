@@ -21,6 +21,7 @@ from sglang_omni.engines.encoder.threads import limit_threads
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, OmniError
+from sglang_omni.system.gpu_memory import count_gpu_memory
 from sglang_omni.system.progress import report_progress
 
 LOGGER = logging.getLogger(__name__)
@@ -60,7 +61,8 @@ class EncoderWorker:
 
     def counters(self) -> dict[str, float]:
         """Return the number of waiting requests, and totals since the start."""
-        return {"waiting": sum(map(len, self._queues.values())), **self._totals}
+        waiting = sum(map(len, self._queues.values()))
+        return {"waiting": waiting, **self._totals, **count_gpu_memory()}
 
     def close(self) -> None:
         """Drop every request and close the encoders."""

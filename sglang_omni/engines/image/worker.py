@@ -18,6 +18,7 @@ from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.models.image import ImageInProgress, ImageInput, ImageModel
 from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, OmniError
+from sglang_omni.system.gpu_memory import count_gpu_memory
 from sglang_omni.system.progress import report_progress
 
 
@@ -67,7 +68,8 @@ class ImageWorker:
 
     def counters(self) -> dict[str, float]:
         """Return the current load, and totals since the start."""
-        return {"waiting": len(self._waiting), "running": len(self._running), **self._totals}
+        load = {"waiting": len(self._waiting), "running": len(self._running)}
+        return {**load, **self._totals, **count_gpu_memory()}
 
     def close(self) -> None:
         """Drop every request. The memory is freed with the process."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from sglang_omni.engines.media_decoder.contract import (
@@ -109,13 +109,20 @@ class MediaDecoderPool:
         max_waiting: int = 64,
         max_held_bytes: int = 2 << 30,
         output: OutputRules = TO_TERMINAL,
+        move: Callable[[ProcessSpec, int], ProcessSpec] | None = None,
     ) -> None:
+        """Create the processes without starting them.
+
+        `move` returns the spec of the process with this number at its place, None leaves all on
+        this machine.
+        """
         self._limits: MediaLimits = settings.limits
         self.memory = MediaMemory(max_held_bytes)
         names = [f"media_decoder-{number}" for number in range(processes)]
-        self._engines = [
-            EngineProcess(build_process_spec(name, settings, output)) for name in names
-        ]
+        specs = [build_process_spec(name, settings, output) for name in names]
+        if move is not None:
+            specs = [move(spec, number) for number, spec in enumerate(specs)]
+        self._engines = [EngineProcess(spec) for spec in specs]
         self._busy: set[EngineProcess] = set()
         # Videos take seconds, so one decoder is kept for images and audio.
         self._queue: DecoderQueue[EngineProcess] = DecoderQueue(

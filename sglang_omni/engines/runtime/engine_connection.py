@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sglang_omni.engines.runtime.failure import describe
-from sglang_omni.engines.runtime.process_output import TO_TERMINAL, OutputRules
+from sglang_omni.engines.runtime.process_output import TO_TERMINAL, EngineOutput, OutputRules
 from sglang_omni.engines.runtime.shm_cleanup import find_mapped_inodes, unlink_inodes
 from sglang_omni.engines.runtime.single_reader_queue import SingleReaderQueue
 from sglang_omni.engines.runtime.start_deadlines import StartDeadlines
-from sglang_omni.engines.runtime.subprocess import Subprocess
+from sglang_omni.engines.runtime.start_phases import StartPhase, StartTimeline
+from sglang_omni.engines.runtime.subprocess import ENGINE_MODULE, Subprocess
 from sglang_omni.engines.runtime.transport import (
     AsyncChannel,
     Cancel,
@@ -66,6 +67,10 @@ class ProcessSpec:
         max_restart_delay_s: The longest pause before a restart.
         output: Where its output goes.
         replica: The index among the replicas of its kind.
+        node: The machine that it runs on, "" for the server's own.
+        gpus: The GPUs there that it uses, none on a CPU.
+        module: The program of the process. An engine on another machine has a proxy here.
+        companions: Further processes that start and end with it, and take no requests.
     """
 
     name: str
@@ -83,6 +88,10 @@ class ProcessSpec:
     max_restart_delay_s: float = 30.0
     output: OutputRules = TO_TERMINAL
     replica: int = 0
+    node: str = ""
+    gpus: tuple[int, ...] = ()
+    module: str = ENGINE_MODULE
+    companions: "tuple[ProcessSpec, ...]" = ()
 
     @property
     def kind(self) -> str:
@@ -123,15 +132,16 @@ class EngineConnection:
     `stop`. A connection is never reused.
     """
 
-    def __init__(self, spec: ProcessSpec) -> None:
-        """Spawn the process.
+    def __init__(self, spec: ProcessSpec, lost: asyncio.Event) -> None:
+        """Spawn the process. `lost` is set when it ends or hangs; companions share it.
 
         Raises:
             StartupError: The operating system cannot spawn it.
         """
         self._spec = spec
+        self._output = EngineOutput(spec.name, spec.output)
         try:
-            self._process = Subprocess(spec.name, spec.env, spec.output)
+            self._process = Subprocess(spec.name, spec.env, self._output, spec.module)
         except OSError as error:
             raise StartupError(f"{spec.name} could not be spawned: {error}") from error
         self._channel: AsyncChannel
@@ -139,10 +149,17 @@ class EngineConnection:
         self._end_task: asyncio.Task[str] | None = None
         self._silent_s = 0.0
         self._busy_s = 0.0
-        self.lost = asyncio.Event()
+        self.lost = lost
+        self.is_lost = False
         self.info: Any = None
         self.progress = ""
+        self.start_phases: tuple[StartPhase, ...] = ()
         self.counters: Mapping[str, float] = {}
+
+    @property
+    def name(self) -> str:
+        """Return the engine's name."""
+        return self._spec.name
 
     @property
     def pid(self) -> int:
@@ -203,7 +220,7 @@ class EngineConnection:
     @property
     def error_suffix(self) -> str:
         """Return the last lines of the process's output, to append to an error message."""
-        return self._process.output.error_suffix
+        return self._output.error_suffix
 
     def profile(self, folder: str | None) -> None:
         """Start the profiler, or with None stop it. The engine logs errors to its output."""
@@ -224,6 +241,10 @@ class EngineConnection:
             await self._end_task
         await asyncio.to_thread(unlink_inodes, shared)
 
+    def kill(self) -> None:
+        """Kill the process. Its requests fail as if it had died."""
+        self._process.kill()
+
     async def wait_ended(self) -> str:
         """Wait until the process is gone. Return the reason, which continues the engine's name."""
         assert self._end_task is not None
@@ -235,16 +256,19 @@ class EngineConnection:
         self._channel.send(Start(spec.factory, spec.settings, spec.window))
         limits = (spec.start_deadline_s, spec.phase_deadline_s, spec.start_silence_s)
         deadlines = StartDeadlines.start(time.monotonic(), *limits)
+        timeline = StartTimeline.start(time.monotonic())
         while True:
             match await self._receive_in_time(deadlines):
                 case Ready(info):
                     self.info = info
+                    self.start_phases = timeline.finish(time.monotonic())
                     return
                 case StartFailed(reason, explained):
                     raise StartupError(reason) if explained else EngineFailed(reason)
                 case Progress(text):
                     self.progress = text
                     deadlines = deadlines.enter_phase(text, time.monotonic())
+                    timeline = timeline.enter_phase(text, time.monotonic())
                 case _:
                     deadlines = deadlines.record_message(time.monotonic())
 
@@ -256,7 +280,7 @@ class EngineConnection:
             raise _StartTimeout(deadlines.describe()) from None
 
     def _startup_error(self, error: Exception) -> StartupError:
-        name, output = self._spec.name, self._process.output
+        name, output = self._spec.name, self._output
         if isinstance(error, _StartTimeout):
             return StartupError(f"{name} {error}{output.error_suffix}")
         if isinstance(error, EOFError):
@@ -348,6 +372,7 @@ class EngineConnection:
 
     def _fail_requests(self, error: type[OmniError], reason: str) -> None:
         """Refuse new requests and fail those in flight."""
+        self.is_lost = True
         self.lost.set()
         for outputs in self._requests.values():
             outputs.put(error(f"{self._spec.name} {reason}"))

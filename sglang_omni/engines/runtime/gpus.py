@@ -18,12 +18,16 @@ VISIBLE_DEVICES_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU and its memory in bytes."""
+    """A GPU and its memory in bytes.
+
+    `capability` is its CUDA compute capability; None if the driver does not tell it.
+    """
 
     index: int
     name: str
     total_bytes: int
     free_bytes: int
+    capability: tuple[int, int] | None = None
 
 
 def list_visible_gpus() -> tuple[Gpu, ...]:
@@ -79,4 +83,13 @@ def _iter_handles(mask: str) -> Iterator[Any]:
 
 def _read_gpu(index: int, handle: Any) -> Gpu:
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    return Gpu(index, pynvml.nvmlDeviceGetName(handle), int(memory.total), int(memory.free))
+    name = pynvml.nvmlDeviceGetName(handle)
+    return Gpu(index, name, int(memory.total), int(memory.free), _read_capability(handle))
+
+
+def _read_capability(handle: Any) -> tuple[int, int] | None:
+    try:
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+    except pynvml.NVMLError:
+        return None
+    return int(major), int(minor)

@@ -84,7 +84,7 @@ class OutputSender:
                 buffers += encode(self._heartbeat())
                 heartbeat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
             try:
-                _send_all(self._sock, buffers)
+                send_all(self._sock, buffers)
             except OSError:
                 return  # A broken pipe means that the parent died, which the kernel handles.
 
@@ -106,7 +106,7 @@ def _to_frame(waiting: Frame | Outputs) -> Frame:
     return encode(waiting) if isinstance(waiting, Outputs) else waiting
 
 
-def _send_all(sock: socket.socket, buffers: Sequence[bytes | memoryview]) -> None:
+def send_all(sock: socket.socket, buffers: Sequence[bytes | memoryview]) -> None:
     """Send the buffers in order, without joining them."""
     remaining = [memoryview(buffer) for buffer in buffers]
     while remaining:

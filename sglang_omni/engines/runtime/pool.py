@@ -6,22 +6,23 @@ Each replica is a process of its own. The death of one does not affect the other
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 from sglang_omni.engines.runtime.process import Engine, EngineProcess, EngineState, ProcessSpec
+from sglang_omni.engines.runtime.replica import Replica
 
 # Replicas of a lower rank are preferred. An unresponsive replica may recover, so it comes before
-# those that are down.
-STATE_RANK: Mapping[EngineState, int] = {"ready": 0, "unresponsive": 1}
-DOWN_RANK = len(STATE_RANK)
+# those that are down. One on standby would only say that it is stopped.
+STATE_RANK: Mapping[EngineState, int] = {"ready": 0, "unresponsive": 1, "draining": 2, "standby": 4}
+DOWN_RANK = 3
 
 
 def select_replica(replicas: Sequence[tuple[EngineState, int]]) -> int:
     """Return the index of the replica that takes the next request.
 
     It is the ready replica with the fewest requests in flight, the first one among equals. If none
-    is ready, a replica that is down is returned, so that the caller gets its error.
+    is ready or draining, a replica that is down is returned, so that the caller gets its error.
 
     Args:
         replicas: The state of each replica and its number of requests in flight.
@@ -37,9 +38,16 @@ def select_replica(replicas: Sequence[tuple[EngineState, int]]) -> int:
 class EnginePool:
     """The replicas of one engine. An `Engine` that spreads requests over the ready replicas."""
 
-    def __init__(self, specs: Sequence[ProcessSpec]) -> None:
-        """Create one replica for each spec, without starting it."""
-        self.replicas = tuple(EngineProcess(spec) for spec in specs)
+    def __init__(self, specs: Sequence[ProcessSpec], min_replicas: int | None = None) -> None:
+        """Create one replica for each spec, without starting it.
+
+        The first `min_replicas` always run, by default all. An `Autoscaler` starts and stops the
+        others, which are on standby until then.
+        """
+        self.min_replicas = len(specs) if min_replicas is None else min_replicas
+        self.replicas = tuple(
+            Replica(spec, index >= self.min_replicas) for index, spec in enumerate(specs)
+        )
         self._pinned: list[PinnedReplica] = []
 
     @property
@@ -57,9 +65,14 @@ class EnginePool:
         """Return what a replica reported when it was last ready, None before. All report alike."""
         return next(filter(None, (replica.health.info for replica in self.replicas)), None)
 
-    def submit(self, request: Any) -> AsyncGenerator[Any, None]:
-        """Submit a request to the next replica; see `EngineProcess.submit`."""
-        return self.select_next().submit(request)
+    async def submit(self, request: Any) -> AsyncGenerator[Any, None]:
+        """Submit a request to the next replica on the first iteration; see `EngineProcess.submit`.
+
+        A replica that is selected earlier could be stopped before the request counts.
+        """
+        async with aclosing(self.select_next().submit(request)) as outputs:
+            async for output in outputs:
+                yield output
 
     @contextmanager
     def pin_replica(self) -> Iterator[Engine]:
@@ -77,13 +90,17 @@ class EnginePool:
             self._pinned.remove(replica)
 
     async def start(self) -> None:
-        """Start every replica.
+        """Start every replica that is not on standby.
 
         Raises:
             StartupError: The first replica that failed to start. The caller must still `stop` the
                 pool.
         """
-        starts = [asyncio.create_task(replica.start()) for replica in self.replicas]
+        starts = [
+            asyncio.create_task(replica.start())
+            for replica in self.replicas
+            if replica.phase == "active"
+        ]
         try:
             await asyncio.gather(*starts)
         finally:
@@ -95,14 +112,18 @@ class EnginePool:
         """Stop every replica; kill what is left of one after `deadline_s` seconds."""
         await asyncio.gather(*(replica.stop(deadline_s) for replica in self.replicas))
 
-    def select_next(self) -> EngineProcess:
+    def select_next(self) -> Replica:
         """Return the replica that takes the next request."""
-        pinned_counts = Counter(pinned.replica for pinned in self._pinned)
-        loads = [
-            (replica.health.state, max(replica.in_flight, pinned_counts[replica]))
-            for replica in self.replicas
-        ]
+        counts = self.count_requests()
+        loads = [(replica.health.state, counts[replica]) for replica in self.replicas]
         return self.replicas[select_replica(loads)]
+
+    def count_requests(self) -> dict[Replica, int]:
+        """Return the number of requests of each replica: those in flight, or pinned to it."""
+        pinned_counts = Counter(pinned.replica for pinned in self._pinned)
+        return {
+            replica: max(replica.in_flight, pinned_counts[replica]) for replica in self.replicas
+        }
 
 
 class PinnedReplica:

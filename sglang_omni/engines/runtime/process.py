@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from sglang_omni.engines.runtime.engine_connection import EngineConnection, ProcessSpec
+from sglang_omni.engines.runtime.engine_group import EngineGroup
+from sglang_omni.engines.runtime.start_phases import StartPhase
 from sglang_omni.protocol.errors import EngineUnavailable, StartupError
 
 __all__ = [
@@ -23,7 +25,9 @@ __all__ = [
 
 LOGGER = logging.getLogger(__name__)
 
-EngineState = Literal["starting", "ready", "unresponsive", "restarting", "failed", "stopped"]
+EngineState = Literal[
+    "starting", "ready", "unresponsive", "restarting", "failed", "stopped", "draining", "standby"
+]
 
 MIN_RESTART_DELAY_S = 0.5
 MAX_RESTART_DELAY_S = 30.0
@@ -45,13 +49,14 @@ class EngineHealth:
         state: `failed` means that the first start failed and nothing is tried any more. After a
             first success an engine is `restarting` for as long as a restart takes. An engine
             without heartbeats for seconds is `unresponsive` until a heartbeat arrives or it is
-            considered dead.
+            considered dead. Only a replica of a pool is `draining` or on `standby`.
         pid: The process id; None while there is no process.
         since: When the state began, in seconds since the epoch. `unresponsive` does not change it.
         restarts: The number of restarts.
         counters: At most half a second old; little more than a second when idle.
         info: What the engine reported when it was last ready; None before.
         progress: What its factory last reported.
+        start_phases: How long each phase of its start took, once it was ready.
         error: Why the engine is down; None while it is up.
         last_error: Why it last died or failed to start; None if it never did.
         last_error_at: When that was, in seconds since the epoch.
@@ -64,6 +69,7 @@ class EngineHealth:
     counters: Mapping[str, float]
     info: Any
     progress: str
+    start_phases: tuple[StartPhase, ...]
     error: str | None
     last_error: str | None
     last_error_at: float | None
@@ -106,7 +112,7 @@ class EngineProcess:
         self._info: Any = None
         self._last_error: str | None = None
         self._last_error_at: float | None = None
-        self._connection: EngineConnection | None = None
+        self._group: EngineGroup | None = None
         self._supervisor: asyncio.Task[None] | None = None
 
     @property
@@ -124,10 +130,15 @@ class EngineProcess:
             counters=connection.counters if connection else {},
             info=self._info,
             progress=connection.progress if connection else "",
+            start_phases=connection.start_phases if connection else (),
             error=None if self._state in ("ready", "stopped") else self._last_error,
             last_error=self._last_error,
             last_error_at=self._last_error_at,
         )
+
+    @property
+    def _connection(self) -> EngineConnection | None:
+        return self._group.lead if self._group else None
 
     @property
     def in_flight(self) -> int:
@@ -190,30 +201,30 @@ class EngineProcess:
             self._supervisor.cancel()
             await asyncio.wait({self._supervisor})
             self._supervisor = None
-        if self._connection is not None:
-            await self._connection.stop(deadline_s)
-            self._connection = None
+        if self._group is not None:
+            await self._group.stop(deadline_s)
+            self._group = None
 
     async def _launch(self) -> None:
-        self._connection = None
+        self._group = None
         self._started_at = time.monotonic()
-        self._connection = EngineConnection(self.spec)
+        self._group = EngineGroup(self.spec)
         try:
-            await self._connection.open()
+            await self._group.open()
         except BaseException:
-            self._connection = None
+            self._group = None
             raise
-        self._info = self._connection.info
+        self._info = self._group.lead.info
         self._set_state("ready")
 
     async def _supervise(self) -> None:
-        while self._connection is not None:
-            connection, ready_at = self._connection, time.monotonic()
-            await connection.lost.wait()
+        while self._group is not None:
+            group, ready_at = self._group, time.monotonic()
+            await group.lost.wait()
             self._set_state("restarting")
-            reason = await connection.wait_ended()
+            reason, last_lines = await group.wait_ended()
             self._record_error(reason)
-            LOGGER.error("%s %s%s", self.spec.name, reason, connection.error_suffix)
+            LOGGER.error("%s %s%s", self.spec.name, reason, last_lines)
             await self._restart(time.monotonic() - ready_at)
 
     async def _restart(self, uptime_s: float) -> None:

@@ -10,16 +10,27 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import IO
+from typing import IO, Protocol
 
 from sglang_omni.engines.runtime.oom import count_oom_kills
-from sglang_omni.engines.runtime.process_output import EngineOutput, OutputRules
 from sglang_omni.engines.runtime.shm_cleanup import iter_group_pids
 
 _MAX_LINE_BYTES = 64 << 10
 _DRAIN_S = 1.0
 _GROUP_DEATH_S = 5.0
 _POLL_S = 0.005
+
+ENGINE_MODULE = "sglang_omni.engines.runtime.engine_main"
+
+
+class LineReceiver(Protocol):
+    """Receives what a process prints, in a thread of its own."""
+
+    def handle_line(self, line: str) -> None:
+        """Take the next line."""
+
+    def close(self) -> None:
+        """Learn that there are no more lines."""
 
 
 class Subprocess:
@@ -30,7 +41,6 @@ class Subprocess:
 
     Attributes:
         sock: The server's end of the socketpair.
-        output: What the process prints.
         exited: Resolves with the return code once the process is reaped, its whole group killed and
             its output read.
 
@@ -38,9 +48,16 @@ class Subprocess:
         OSError: The process cannot be started.
     """
 
-    def __init__(self, name: str, env: Mapping[str, str], rules: OutputRules) -> None:
+    def __init__(
+        self,
+        name: str,
+        env: Mapping[str, str],
+        output: LineReceiver,
+        module: str = ENGINE_MODULE,
+    ) -> None:
+        """Start a process that runs `module` and whose lines go to `output`."""
         self._name = name
-        self.output = EngineOutput(name, rules)
+        self._output = output
         self._loop = asyncio.get_running_loop()
         self._reap_lock = threading.Lock()
         self._oom_kills = count_oom_kills()
@@ -49,7 +66,7 @@ class Subprocess:
         self.sock, child_sock = socket.socketpair()
         try:
             with child_sock:
-                self._process = _spawn(child_sock.fileno(), env)
+                self._process = _spawn(module, child_sock.fileno(), env)
         except OSError:
             self.sock.close()
             raise
@@ -105,13 +122,13 @@ class Subprocess:
         assert stream is not None
         with stream:
             for line in iter(lambda: _read_line(stream), None):
-                self.output.handle_line(line)
-        self.output.close()
+                self._output.handle_line(line)
+        self._output.close()
 
 
-def _spawn(descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _spawn(module: str, descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     # -P: do not import from the server's current folder.
-    entry = [sys.executable, "-P", "-m", "sglang_omni.engines.runtime.engine_main"]
+    entry = [sys.executable, "-P", "-m", module]
     return subprocess.Popen(
         [*entry, str(descriptor), str(os.getpid())],
         stdin=subprocess.DEVNULL,

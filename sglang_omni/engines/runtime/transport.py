@@ -137,7 +137,26 @@ FromEngine = Ready | StartFailed | Progress | Outputs | Failed | Heartbeat
 Frame = list[bytes | memoryview]
 
 
-def encode(message: ToEngine | FromEngine) -> Frame:
+class BufferCollector:
+    """The `buffer_callback` of a pickler: takes large arrays out of the pickle.
+
+    Attributes:
+        views: Their bytes, views of the arrays.
+    """
+
+    def __init__(self) -> None:
+        self.views: list[memoryview] = []
+
+    def __call__(self, buffer: pickle.PickleBuffer) -> bool:
+        """Take an array, or return True to leave it in the pickle."""
+        with suppress(BufferError):  # A non-contiguous array cannot be viewed as bytes.
+            if (view := buffer.raw()).nbytes >= _OUT_OF_BAND_BYTES:
+                self.views.append(view)
+                return False
+        return True
+
+
+def encode(message: Any) -> Frame:
     """Return the frame of a message as a list of buffers.
 
     The buffers are views of the message's large arrays, which must not change until sent.
@@ -145,21 +164,13 @@ def encode(message: ToEngine | FromEngine) -> Frame:
     Raises:
         ValueError: The frame exceeds `MAX_FRAME_BYTES`.
     """
-    arrays: list[memoryview] = []
-
-    def keep_in_band(buffer: pickle.PickleBuffer) -> bool:
-        with suppress(BufferError):  # A non-contiguous array cannot be viewed as bytes.
-            if (view := buffer.raw()).nbytes >= _OUT_OF_BAND_BYTES:
-                arrays.append(view)
-                return False
-        return True
-
-    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=keep_in_band)
-    sizes = [view.nbytes for view in arrays]
+    collector = BufferCollector()
+    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=collector)
+    sizes = [view.nbytes for view in collector.views]
     if (total := len(body) + sum(sizes)) > MAX_FRAME_BYTES:
         raise ValueError(f"a {type(message).__name__} message of {total} bytes is too large")
     head = _HEADER.pack(len(body), len(sizes)) + struct.pack(f">{len(sizes)}I", *sizes)
-    return [head + body, *arrays]
+    return [head + body, *collector.views]
 
 
 def read_frame() -> Generator[memoryview, None, Any]:
@@ -190,14 +201,14 @@ def _require_plausible(size: int) -> None:
         raise ValueError(f"a frame announces {size} bytes: the stream is corrupt")
 
 
-def receive(sock: socket.socket) -> Iterator[ToEngine]:
+def receive(sock: socket.socket) -> Iterator[Any]:
     """Yield messages from a blocking socket until the peer closes it (the engine's side)."""
     with sock.makefile("rb") as stream:
         while (message := _receive_one(stream)) is not None:
             yield message
 
 
-def _receive_one(stream: BinaryIO) -> ToEngine | None:
+def _receive_one(stream: BinaryIO) -> Any:
     """Return the next message, or None at the end of the stream."""
     frame = read_frame()
     try:
@@ -206,8 +217,7 @@ def _receive_one(stream: BinaryIO) -> ToEngine | None:
             if stream.readinto(memory) < len(memory):  # type: ignore[attr-defined]
                 return None
     except StopIteration as end:
-        message: ToEngine = end.value
-        return message
+        return end.value
 
 
 class FrameProtocol(asyncio.BufferedProtocol):

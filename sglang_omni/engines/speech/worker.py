@@ -39,7 +39,8 @@ from sglang_omni.models.speech import (
     SpeechInput,
     SpeechModel,
 )
-from sglang_omni.protocol.errors import OmniError
+from sglang_omni.protocol.errors import OmniError, Overloaded
+from sglang_omni.system.gpu_memory import count_gpu_memory
 from sglang_omni.system.progress import report_progress
 
 WARM_UP_TEXT = "One, two, three."
@@ -89,13 +90,17 @@ class PendingStep:
 
 @dataclass
 class TalkerCounters:
-    """Totals since the worker's start. `aborted` counts cancelled requests."""
+    """Totals since the worker's start. `aborted` counts cancelled requests.
+
+    `overloaded` counts requests that would stall other speech; `request_errors` includes them.
+    """
 
     steps: int = 0
     patches: int = 0
     finished: int = 0
     aborted: int = 0
     request_errors: int = 0
+    overloaded: int = 0
     voices_made: int = 0
     audio_seconds: float = 0.0
 
@@ -191,7 +196,7 @@ class TalkerWorker:
         """Return the current load, and totals since the start."""
         queues = self._queues
         held = {"active_slots": self._slots - len(queues.free), "waiting": len(queues.waiting)}
-        return {**held, **vars(self._counters)}
+        return {**held, **vars(self._counters), **count_gpu_memory()}
 
     def close(self) -> None:
         """Drop every request. The memory is freed with the process."""
@@ -223,6 +228,7 @@ class TalkerWorker:
                 self._queues.waiting[request_id] = waiting
             except (OmniError, OSError) as error:
                 self._counters.request_errors += 1
+                self._counters.overloaded += isinstance(error, Overloaded)
                 errors.append((request_id, error))
         return errors
 

@@ -44,6 +44,11 @@ class Driver:
     def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
         return SimpleNamespace(total=100 + handle, free=handle)
 
+    def nvmlDeviceGetCudaComputeCapability(self, handle: int) -> tuple[int, int]:
+        if NAMES[handle] == "H200":
+            raise self.NVMLError("an old driver does not tell it")
+        return (8, 0) if NAMES[handle] == "A100" else (9, 0)
+
 
 @pytest.mark.parametrize(
     ("mask", "names"),
@@ -65,7 +70,8 @@ def test_a_mask_chooses_and_orders_gpus(
         monkeypatch.setenv(VISIBLE_DEVICES_VARIABLE, mask)
     assert [(gpu.index, gpu.name) for gpu in list_visible_gpus()] == list(enumerate(names))
     if mask == "2,0":
-        assert list_visible_gpus()[0] == Gpu(0, "A100", 102, 2)
+        assert list_visible_gpus()[0] == Gpu(0, "A100", 102, 2, (8, 0))
+        assert list_visible_gpus()[1].capability is None
 
 
 def test_a_process_sees_the_gpus_of_its_numbers() -> None:

@@ -60,6 +60,10 @@ def kill(pool: EnginePool, index: int) -> None:
         ([("unresponsive", 0), ("ready", 9)], 1),
         ([("restarting", 0), ("unresponsive", 4)], 1),
         ([("failed", 0), ("restarting", 0)], 0),
+        ([("draining", 0), ("ready", 9)], 1),
+        ([("draining", 9), ("unresponsive", 9)], 1),
+        ([("restarting", 0), ("draining", 9)], 1),
+        ([("standby", 0), ("restarting", 9)], 1),
     ],
 )
 def test_the_ready_one_with_the_fewest_requests_is_next(replicas: Any, chosen: int) -> None:

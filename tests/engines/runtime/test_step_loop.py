@@ -132,7 +132,7 @@ def test_a_step_is_told_as_its_counters_one_message_of_outputs_and_its_failures(
     inputs, wire = StepInputQueue(window=9), Wire()
     for name, request in {"a": Count(3), "b": Count(3, fault="refuse"), "c": Count(3)}.items():
         inputs.deliver(Submit(name, request))
-    worker = StepToy(ToyInfo(0, None), slots=9)
+    worker = StepToy(ToyInfo(0, None, slots=9), slots=9)
     step = worker.step
 
     def step_once(work: StepInput) -> StepResults:

@@ -59,6 +59,7 @@ class ToyInfo:
 
     pid: int
     grandchild: int | None
+    slots: int
     shared: str = ""
 
 
@@ -104,7 +105,8 @@ class StepToy:
         return results
 
     def counters(self) -> dict[str, float]:
-        return {"held": len(self._held), **self._counted}
+        waiting = max(0, len(self._held) - self._slots)
+        return {"held": len(self._held), "waiting": waiting, **self._counted}
 
     def close(self) -> None:
         print("closed")
@@ -172,7 +174,8 @@ def _start(settings: ToySettings) -> ToyInfo:
         _fail_to_start(settings.fault)
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     grandchild = subprocess.Popen(sleeper).pid if settings.grandchild else None
-    return ToyInfo(os.getpid(), grandchild, _share() if settings.shared else "")
+    shared = _share() if settings.shared else ""
+    return ToyInfo(os.getpid(), grandchild, settings.slots, shared)
 
 
 def _share() -> str:

@@ -232,6 +232,7 @@ def test_counters_add_up_when_everything_ended(make_worker: MakeWorker) -> None:
         "finished": 1,
         "aborted": 0,
         "request_errors": 0,
+        "overloaded": 0,
         "audio_seconds": pytest.approx(len(audio) / 44100),
     }
 
@@ -355,6 +356,7 @@ def test_a_request_is_refused_before_others_run_dry_but_never_a_later_fragment(
     assert error.status == 429
     assert error.retry_after_s is not None
     assert error.retry_after_s >= 1
+    assert client.worker.counters()["overloaded"] == 1
     assert "later" not in client.errors
     queueing = TalkerClient(make_worker(over, admission="queue"))
     queueing.step(arrivals(first=request()))

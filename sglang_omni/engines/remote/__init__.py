@@ -1,0 +1,1 @@
+"""Engines on other machines: placed by Ray, spoken to over TLS, behind the same connection."""
