@@ -1,1 +1,1 @@
-"""Placement of the engines on GPUs: checkpoint sizes, a pure planner, and its application."""
+"""Placement of engines on machines and GPUs: checkpoint sizes, pure planners, application."""

@@ -6,22 +6,18 @@ engines share. Constraints of the user are kept.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.models.sizes import CheckpointSizes
+from sglang_omni.placement.limits import EngineLimits
+from sglang_omni.placement.reserves import compute_reserves, compute_thinker_reserve
 
-GIB = 1 << 30
-# Besides its weights and KV cache, a rank of the thinker holds a CUDA context, CUDA graphs, the
-# activations of a prefill and SGLang's buffers.
-THINKER_RESERVE = 7 * GIB
-# The same for the other engines: context, largest forward pass, and the talker's slots and graphs.
-IMAGE_RESERVE, AUDIO_RESERVE, TALKER_RESERVE = 6 * GIB, 3 * GIB, 8 * GIB
-# The image engine's activations are those of a few large images.
-DRAWING_RESERVE = 6 * GIB
 # The fraction of a GPU's memory that remains after the driver and fragmentation.
 USABLE_FRACTION = 0.97
 RANK_CHOICES = (4, 2, 1)
+# Of a machine that is suggested.
+MAX_GPUS = 8
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,8 @@ class PlacementConstraints:
     """The placement that the user fixed. None, or no GPU, leaves the choice to the planner.
 
     The talker, the audio encoder and the image engine have a replica on each of their GPUs. Each
-    replica of the image encoder has `image_encoder_ranks` GPUs.
+    replica of the image encoder has `image_encoder_ranks` GPUs. `limits` decide how much memory
+    engines need besides their weights.
     """
 
     tp_size: int | None = None
@@ -41,6 +38,33 @@ class PlacementConstraints:
     has_encoders: bool = True
     image: tuple[int, ...] = ()
     has_images: bool = True
+    limits: EngineLimits = field(default_factory=EngineLimits)
+
+    @property
+    def fixed(self) -> dict[str, tuple[int, ...]]:
+        """Return the GPUs that the user named, by the part that runs there."""
+        named = {
+            "talker": self.talker,
+            "image encoder": self.image_encoder,
+            "audio encoder": self.audio_encoder,
+            "image": self.image,
+        }
+        return {part: gpus for part, gpus in named.items() if gpus}
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a replica of an engine takes of each of its `ranks` GPUs."""
+
+    part: str
+    weight_bytes: int
+    working_bytes: int
+    ranks: int = 1
+
+    @property
+    def total_bytes(self) -> int:
+        """Return all that it takes."""
+        return self.weight_bytes + self.working_bytes
 
 
 @dataclass(frozen=True)
@@ -52,6 +76,11 @@ class GpuShare:
     weight_bytes: int
     working_bytes: int
 
+    @property
+    def total_bytes(self) -> int:
+        """Return all of it."""
+        return self.weight_bytes + self.working_bytes
+
 
 @dataclass(frozen=True)
 class PlacementPlan:
@@ -62,7 +91,8 @@ class PlacementPlan:
     `mem_fraction_static` leaves only SGLang's own working memory free, so it does not matter
     whether the other engines have allocated their memory before SGLang measures it.
     `unplaced_image_bytes` are the weights of an image engine that the checkpoint has and the plan
-    has not.
+    has not. `kv_dtype` is the type of the KV cache's elements. `smaller_limits` are options that
+    have smaller values than usual, with these.
     """
 
     thinker: tuple[int, ...]
@@ -71,10 +101,12 @@ class PlacementPlan:
     audio_encoder: tuple[int, ...]
     shares: tuple[GpuShare, ...]
     kv_tokens: int
+    kv_dtype: str
     dtype: str
     mem_fraction_static: float
     image: tuple[int, ...] = ()
     unplaced_image_bytes: int = 0
+    smaller_limits: tuple[tuple[str, int], ...] = ()
 
 
 def make_plan(
@@ -110,6 +142,20 @@ def iter_layouts(
             yield tuple(indices[:count]), tuple(indices[:count])
 
 
+def list_demands(sizes: CheckpointSizes, constraints: PlacementConstraints) -> tuple[Demand, ...]:
+    """Return what every engine but the thinker takes."""
+    reserves = compute_reserves(sizes, constraints.limits)
+    demands = [Demand("talker", sizes.talker, reserves.talker)]
+    if constraints.has_encoders:
+        ranks = constraints.image_encoder_ranks
+        weight_bytes = sizes.image_encoder // ranks
+        demands.append(Demand("image encoder", weight_bytes, reserves.image_encoder, ranks))
+        demands.append(Demand("audio encoder", sizes.audio_encoder, reserves.audio_encoder))
+    if constraints.has_images and sizes.image:
+        demands.append(Demand("image", sizes.image, reserves.image))
+    return tuple(demands)
+
+
 def fill_layout(
     sizes: CheckpointSizes,
     gpus: Sequence[Gpu],
@@ -121,71 +167,116 @@ def fill_layout(
 
     Constraints come before `others`. None means that the plan does not fit.
     """
-    usable_bytes = {gpu.index: int(gpu.total_bytes * USABLE_FRACTION) for gpu in gpus}
-    talker = constraints.talker or others[:1]
+    fixed, ranks = constraints.fixed, constraints.image_encoder_ranks
     # The encoders share GPUs, separate from the talker's if there are enough.
-    free_gpus = others[1:] if len(others) > constraints.image_encoder_ranks else others
-    images = constraints.image_encoder or free_gpus[: constraints.image_encoder_ranks]
-    audio = constraints.audio_encoder or free_gpus[:1]
-    if constraints.has_encoders and (not images or len(images) % constraints.image_encoder_ranks):
+    free_gpus = others[1:] if len(others) > ranks else others
+    default = {
+        "talker": others[:1],
+        "image encoder": free_gpus[:ranks],
+        "audio encoder": free_gpus[:1],
+    }
+    demands = list_demands(sizes, constraints)
+    assignment: dict[str, tuple[int, ...]] = {}
+    for demand in demands:
+        if demand.part == "image" and "image" not in fixed:
+            # It takes more memory than the encoders, and its steps take longer than the talker's.
+            shares = build_shares(sizes, constraints, thinker, demands, assignment)
+            free = compute_free_bytes(shares, gpus)
+            assignment["image"] = (max(others, key=lambda gpu: free.get(gpu, 0)),)
+        else:
+            assignment[demand.part] = fixed.get(demand.part) or default[demand.part]
+    return build_plan(sizes, gpus, constraints, thinker, assignment)
+
+
+def build_plan(
+    sizes: CheckpointSizes,
+    gpus: Sequence[Gpu],
+    constraints: PlacementConstraints,
+    thinker: tuple[int, ...],
+    assignment: Mapping[str, tuple[int, ...]],
+) -> PlacementPlan | None:
+    """Return the plan with every engine where `assignment` says, or None if it does not fit."""
+    demands = list_demands(sizes, constraints)
+    if any(len(assignment[one.part]) % one.ranks or not assignment[one.part] for one in demands):
         return None
-    shares = [
-        GpuShare("thinker", gpu, sizes.thinker // len(thinker), THINKER_RESERVE) for gpu in thinker
-    ]
-    shares += [GpuShare("talker", gpu, sizes.talker, TALKER_RESERVE) for gpu in talker]
-    if constraints.has_encoders:
-        weight_bytes = sizes.image_encoder // constraints.image_encoder_ranks
-        shares += [GpuShare("image encoder", gpu, weight_bytes, IMAGE_RESERVE) for gpu in images]
-        shares += [
-            GpuShare("audio encoder", gpu, sizes.audio_encoder, AUDIO_RESERVE) for gpu in audio
-        ]
-    drawing: tuple[int, ...] = ()
-    if constraints.has_images and sizes.image:
-        # It takes more memory than the encoders, and its steps take longer than the talker's.
-        free = _compute_free_bytes(shares, usable_bytes)
-        roomiest = max(others, key=lambda gpu: free.get(gpu, 0))
-        drawing = constraints.image or (roomiest,)
-        shares += [GpuShare("image", gpu, sizes.image, DRAWING_RESERVE) for gpu in drawing]
-    if not {share.gpu for share in shares} <= usable_bytes.keys():
+    shares = build_shares(sizes, constraints, thinker, demands, assignment)
+    if not {share.gpu for share in shares} <= {gpu.index for gpu in gpus}:
         return None
-    free_bytes = _compute_free_bytes(shares, usable_bytes)
-    bytes_per_token = sizes.kv_bytes // min(len(thinker), sizes.kv_heads)
-    kv_tokens = min(free_bytes[gpu] for gpu in thinker) // bytes_per_token
+    free_bytes = compute_free_bytes(shares, gpus)
+    kv_tokens = min(free_bytes[gpu] for gpu in thinker) // compute_token_bytes(sizes, len(thinker))
     if min(free_bytes.values()) < 0 or kv_tokens < sizes.context:
         return None
-    min_usable_bytes = min(usable_bytes[gpu] for gpu in thinker)
+    min_usable_bytes = min(get_usable_bytes(gpu) for gpu in gpus if gpu.index in thinker)
+    reserve_bytes = compute_thinker_reserve(sizes, constraints.limits)
+    drawing = assignment.get("image", ())
     return PlacementPlan(
         thinker=thinker,
-        talker=talker,
-        image_encoder=tuple(images) if constraints.has_encoders else (),
-        audio_encoder=audio if constraints.has_encoders else (),
-        shares=tuple(shares),
+        talker=assignment["talker"],
+        image_encoder=assignment.get("image encoder", ()),
+        audio_encoder=assignment.get("audio encoder", ()),
+        shares=shares,
         kv_tokens=kv_tokens,
+        kv_dtype=sizes.kv_dtype,
         dtype=sizes.dtype,
-        mem_fraction_static=round(1 - THINKER_RESERVE / min_usable_bytes, 3),
+        mem_fraction_static=round(1 - reserve_bytes / min_usable_bytes, 3),
         image=drawing,
         unplaced_image_bytes=0 if drawing else sizes.image,
     )
 
 
-def _compute_free_bytes(
-    shares: Sequence[GpuShare], usable_bytes: Mapping[int, int]
-) -> dict[int, int]:
+def build_shares(
+    sizes: CheckpointSizes,
+    constraints: PlacementConstraints,
+    thinker: Sequence[int],
+    demands: Sequence[Demand],
+    assignment: Mapping[str, Sequence[int]],
+) -> tuple[GpuShare, ...]:
+    """Return what the thinker, and the engines with an assignment, take of their GPUs."""
+    reserve = compute_thinker_reserve(sizes, constraints.limits)
+    shares = [GpuShare("thinker", gpu, sizes.thinker // len(thinker), reserve) for gpu in thinker]
+    shares += [
+        GpuShare(one.part, gpu, one.weight_bytes, one.working_bytes)
+        for one in demands
+        for gpu in assignment.get(one.part, ())
+    ]
+    return tuple(shares)
+
+
+def get_usable_bytes(gpu: Gpu) -> int:
+    """Return what engines may take of a GPU."""
+    return int(gpu.total_bytes * USABLE_FRACTION)
+
+
+def compute_token_bytes(sizes: CheckpointSizes, ranks: int) -> int:
+    """Return the bytes of a token in the KV cache of each rank."""
+    return sizes.kv_bytes // min(ranks, sizes.kv_heads)
+
+
+def compute_free_bytes(shares: Sequence[GpuShare], gpus: Sequence[Gpu]) -> dict[int, int]:
     """Return what the shares leave free of each GPU; negative where they do not fit."""
     return {
-        index: size - sum(s.weight_bytes + s.working_bytes for s in shares if s.gpu == index)
-        for index, size in usable_bytes.items()
+        gpu.index: get_usable_bytes(gpu)
+        - sum(share.total_bytes for share in shares if share.gpu == gpu.index)
+        for gpu in gpus
     }
+
+
+@dataclass(frozen=True)
+class NearestPlans:
+    """Plans that fit where that of a checkpoint does not.
+
+    `quantized` have the same GPUs with the thinker in fewer bits, `larger` the fewest GPUs like the
+    last one.
+    """
+
+    quantized: tuple[PlacementPlan, ...] = ()
+    larger: PlacementPlan | None = None
 
 
 def find_nearest(
     sizes: CheckpointSizes, gpus: Sequence[Gpu], constraints: PlacementConstraints
-) -> tuple[PlacementPlan | None, PlacementPlan | None]:
-    """Return the nearest plans that fit; either may be None.
-
-    The first has the same GPUs with the thinker in FP8, the second the fewest GPUs like the last
-    one.
-    """
+) -> NearestPlans:
+    """Return the nearest plans that fit."""
     unconstrained = replace(
         constraints,
         tp_size=None,
@@ -195,11 +286,14 @@ def find_nearest(
         audio_encoder=(),
         image=(),
     )
-    quantized = None if sizes.is_quantized else make_plan(sizes.quantized(), gpus, unconstrained)
+    forms = [form for form in (sizes.quantized(), sizes.in_four_bits()) if form is not sizes]
+    quantized = (make_plan(form, gpus, unconstrained) for form in forms)
     last_gpu = gpus[-1]
-    for count in range(1, 9):
-        candidates = [replace(last_gpu, index=index) for index in range(count)]
-        plan = make_plan(sizes, candidates, unconstrained)
-        if plan is not None:
-            return quantized, plan
-    return quantized, None
+    larger = (
+        make_plan(sizes, [replace(last_gpu, index=index) for index in range(count)], unconstrained)
+        for count in range(1, MAX_GPUS + 1)
+    )
+    return NearestPlans(
+        tuple(plan for plan in quantized if plan is not None),
+        next((plan for plan in larger if plan is not None), None),
+    )

@@ -13,9 +13,12 @@ from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.sizes import CheckpointSizes
-from sglang_omni.placement.place import check_thinker_fits, format_plan, place_engines
+from sglang_omni.placement.gpu_inventory import build_inventory
+from sglang_omni.placement.place import check_thinker_fits, place_engines
 from sglang_omni.placement.plan import USABLE_FRACTION, PlacementConstraints, make_plan
+from sglang_omni.placement.table import format_plan
 from sglang_omni.protocol.errors import ConfigError, StartupError
+from tests.placement.released import RELEASED
 from tests.testing.golden import TINY
 
 GB = 10**9
@@ -29,6 +32,8 @@ BF16 = CheckpointSizes(
     kv_heads=4,
     context=32_768,
     fp8=False,
+    working=RELEASED.working,
+    expert_matrices=200 * GB,
 )
 FP8 = BF16.quantized()
 
@@ -88,7 +93,7 @@ def test_what_is_given_stays() -> None:
         image_encoder__gpus="0,1",
         thinker__mem_fraction_static="0.8",
     )
-    placed, plan = place_engines(given, FP8, h200(4))
+    placed, plan = place_engines(given, FP8, build_inventory(h200(4)))
     assert plan.thinker == (2, 3)
     assert plan.talker == (2,)
     assert plan.image_encoder == (0, 1)
@@ -99,13 +104,15 @@ def test_what_is_given_stays() -> None:
 
 def test_ranks_and_cards_that_disagree_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"thinker\.gpus must name 4"):
-        place_engines(config(thinker__tp_size="4", thinker__gpus="0,1"), FP8, h200(4))
-    _, plan = place_engines(config(thinker__gpus="1,2"), FP8, h200(4))
+        place_engines(
+            config(thinker__tp_size="4", thinker__gpus="0,1"), FP8, build_inventory(h200(4))
+        )
+    _, plan = place_engines(config(thinker__gpus="1,2"), FP8, build_inventory(h200(4)))
     assert plan.thinker == (1, 2)
 
 
 def test_a_text_only_server_places_no_encoders() -> None:
-    placed, plan = place_engines(config(text_only="true"), FP8, h200(1))
+    placed, plan = place_engines(config(text_only="true"), FP8, build_inventory(h200(1)))
     assert {share.part for share in plan.shares} == {"thinker", "talker"}
     assert plan.audio_encoder == ()
     assert placed.image_encoder.gpus == ()
@@ -117,49 +124,55 @@ def test_images_are_drawn_where_the_most_memory_is_free(
 ) -> None:
     # The talker's card has less free memory than the encoders'.
     sizes = replace(sizes, talker=12 * GB, image=16 * GB)
-    placed, plan = place_engines(config(), sizes, h200(count))
+    placed, plan = place_engines(config(), sizes, build_inventory(h200(count)))
     assert plan.image == placed.image.gpus == (gpu,)
-    assert "  image  " in format_plan(plan, h200(count))
+    assert "  image  " in format_plan(plan, build_inventory(h200(count)))
 
 
 @pytest.mark.parametrize(
     "options", [{"image__enabled": "never"}, {"text_only": True}, {"image__device": "cpu"}]
 )
 def test_images_that_are_not_drawn_on_a_card_take_no_room(options: dict[str, object]) -> None:
-    placed, plan = place_engines(config(**options), replace(FP8, image=16 * GB), h200(1))
+    placed, plan = place_engines(
+        config(**options), replace(FP8, image=16 * GB), build_inventory(h200(1))
+    )
     assert plan.image == placed.image.gpus == ()
     assert "image" not in {share.part for share in plan.shares}
 
 
 def test_given_cards_draw_images() -> None:
-    placed, plan = place_engines(config(image__gpus="0,1"), replace(FP8, image=16 * GB), h200(2))
+    placed, plan = place_engines(
+        config(image__gpus="0,1"), replace(FP8, image=16 * GB), build_inventory(h200(2))
+    )
     assert plan.image == placed.image.gpus == (0, 1)
 
 
 def test_images_are_left_out_where_they_do_not_fit_unless_they_are_required() -> None:
     sizes = replace(FP8, image=16 * GB)
-    placed, plan = place_engines(config(), sizes, h200(1))
+    placed, plan = place_engines(config(), sizes, build_inventory(h200(1)))
     assert plan.image == ()
     assert placed.image.enabled == "never"
-    assert "no images are drawn: the image engine's 16.0 GB" in format_plan(plan, h200(1))
+    assert "no images are drawn: the image engine's 16.0 GB" in format_plan(
+        plan, build_inventory(h200(1))
+    )
     with pytest.raises(StartupError, match=r"--image\.enabled never saves"):
-        place_engines(config(image__enabled="always"), sizes, h200(1))
+        place_engines(config(image__enabled="always"), sizes, build_inventory(h200(1)))
 
 
 def test_a_plan_becomes_the_configuration_and_a_table() -> None:
-    placed, plan = place_engines(config(), FP8, h200(1))
+    placed, plan = place_engines(config(), FP8, build_inventory(h200(1)))
     assert placed.thinker.tp_size == 1
     assert placed.thinker.gpus == (0,)
     assert placed.thinker.max_total_tokens == plan.kv_tokens > 100_000
     assert placed.talker.gpus == placed.audio_encoder.gpus == (0,)
-    shown = format_plan(plan, h200(1))
+    shown = format_plan(plan, build_inventory(h200(1)))
     for part in ("thinker", "talker", "image encoder", "audio encoder", "NVIDIA H200", "FP8"):
         assert part in shown
 
 
 def test_too_large_a_model_is_refused_with_what_would_fit() -> None:
     with pytest.raises(StartupError) as refused:
-        place_engines(config(), BF16, h200(1))
+        place_engines(config(), BF16, build_inventory(h200(1)))
     message = refused.value.message
     assert "sgl-omni quantize /models/ming /models/ming-fp8 --fp8" in message
     assert "in bfloat16 it needs 2 such GPU(s)" in message
@@ -168,20 +181,22 @@ def test_too_large_a_model_is_refused_with_what_would_fit() -> None:
 def test_it_is_refused_by_hand_too_and_without_a_useless_hint() -> None:
     by_hand = config(placement="manual")
     with pytest.raises(StartupError, match="sgl-omni quantize"):
-        check_thinker_fits(by_hand, BF16, h200(1))
-    check_thinker_fits(by_hand, FP8, h200(1))
-    check_thinker_fits(config(placement="manual", thinker__tp_size="2"), BF16, h200(2))
+        check_thinker_fits(by_hand, BF16, build_inventory(h200(1)))
+    check_thinker_fits(by_hand, FP8, build_inventory(h200(1)))
+    check_thinker_fits(
+        config(placement="manual", thinker__tp_size="2"), BF16, build_inventory(h200(2))
+    )
     small = tuple(replace(card, total_bytes=24 * GB) for card in h200(1))
     with pytest.raises(StartupError) as refused:
-        check_thinker_fits(by_hand, FP8, small)
+        check_thinker_fits(by_hand, FP8, build_inventory(small))
     assert "quantize" not in refused.value.message
 
 
 def test_a_given_placement_that_does_not_fit_names_one_that_does() -> None:
     with pytest.raises(StartupError, match="it needs 2 such"):
-        place_engines(config(thinker__tp_size="1"), BF16, h200(2))
+        place_engines(config(thinker__tp_size="1"), BF16, build_inventory(h200(2)))
     with pytest.raises(StartupError):
-        place_engines(config(talker__gpus="7"), FP8, h200(2))
+        place_engines(config(talker__gpus="7"), FP8, build_inventory(h200(2)))
 
 
 def test_sizes_are_read_from_headers() -> None:
@@ -200,10 +215,11 @@ def test_sizes_are_read_from_headers() -> None:
 def test_experts_in_four_bits_leave_more_room_for_the_cache() -> None:
     # What a plan of the released shape has: 52 GB of experts, and 4 GB of matrices in FP8.
     sizes = replace(BF16, matrices=56 * GB, int4=True)
-    placed, plan = place_engines(config(), sizes, h200(1))
+    given = config(thinker__max_running_requests="256")
+    placed, plan = place_engines(given, sizes, build_inventory(h200(1)))
     assert placed.thinker.gpus == placed.talker.gpus == (0,)
-    assert "thinker in four bits on 1 rank" in format_plan(plan, h200(1))
-    in_eight = place_engines(config(), FP8, h200(1))[1]
+    assert "thinker in four bits on 1 rank" in format_plan(plan, build_inventory(h200(1)))
+    in_eight = place_engines(given, FP8, build_inventory(h200(1)))[1]
     more = (FP8.matrices - sizes.matrices) // BF16.kv_bytes
     assert plan.kv_tokens - in_eight.kv_tokens == pytest.approx(more, abs=1)
     assert sizes.quantized() is sizes
@@ -223,18 +239,20 @@ def test_a_replica_is_planned_for_every_card_that_is_named() -> None:
         image_encoder__gpus="0,1,2,3",
         audio_encoder__gpus="1,3",
     )
-    placed, plan = place_engines(given, FP8, h200(4))
-    cards: dict[str, list[int]] = {}
+    placed, plan = place_engines(given, FP8, build_inventory(h200(4)))
+    inventory: dict[str, list[int]] = {}
     for share in plan.shares:
-        cards.setdefault(share.part, []).append(share.gpu)
-    assert cards["talker"] == [1, 2, 2]
-    assert cards["audio encoder"] == [1, 3]
-    assert cards["image encoder"] == [0, 1, 2, 3]
+        inventory.setdefault(share.part, []).append(share.gpu)
+    assert inventory["talker"] == [1, 2, 2]
+    assert inventory["audio encoder"] == [1, 3]
+    assert inventory["image encoder"] == [0, 1, 2, 3]
     assert {s.weight_bytes for s in plan.shares if s.part == "image encoder"} == {
         FP8.image_encoder // 2
     }
     assert placed.talker.gpus == (1, 2, 2)
     assert placed.audio_encoder.gpus == (1, 3)
-    assert place_engines(config(image_encoder__tp_size="1", talker__gpus="0,0,0"), FP8, h200(2))
+    assert place_engines(
+        config(image_encoder__tp_size="1", talker__gpus="0,0,0"), FP8, build_inventory(h200(2))
+    )
     with pytest.raises(StartupError):
-        place_engines(config(talker__gpus=",".join("0" * 12)), FP8, h200(1))
+        place_engines(config(talker__gpus=",".join("0" * 12)), FP8, build_inventory(h200(1)))
