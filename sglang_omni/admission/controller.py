@@ -7,6 +7,7 @@ from typing import TypeVar
 from sglang_omni.admission.timeout import with_timeout
 from sglang_omni.engines.image.contract import ImageEngineInfo
 from sglang_omni.engines.runtime.process import EngineHealth, EngineProcess
+from sglang_omni.engines.runtime.replica import UP_STATES
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.observability.trace import stage
@@ -21,8 +22,6 @@ BYTES_PER_TOKEN = 3
 TOKENS_PER_MEDIUM = {"image": 1024, "video": 4096, "audio": 512}
 # Most answers end long before their limit.
 TYPICAL_ANSWER_TOKENS = 512
-# An engine that is unresponsive for a moment may recover, so its capacity still counts.
-UP_STATES = ("ready", "unresponsive")
 
 Request = ChatRequest | SpeechRequest
 T = TypeVar("T")

@@ -21,8 +21,8 @@ class RequestIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Add the attributes and return True."""
         trace = current_trace()
-        record.request_id = trace.id if trace else None
-        source = trace.id if trace else getattr(record, "engine", None)
+        record.request_id = trace.shown_id if trace else None
+        source = trace.shown_id if trace else getattr(record, "engine", None)
         record.request = f" [{source}]" if source else ""
         return True
 

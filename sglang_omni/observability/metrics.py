@@ -1,5 +1,6 @@
 """Prometheus metrics: of requests when they end, and of engines when they are scraped."""
 
+import collections
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -30,7 +31,10 @@ SECONDS_BUCKETS = (
 )
 REAL_TIME_RATIO_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5)
 STALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-LABELS = ("engine", "replica")
+# The node is "" on the server's own machine, which for Prometheus is no label at all.
+LABELS = ("engine", "replica", "node")
+# A replica that drains serves what it has.
+SERVING_STATES = ("ready", "draining")
 
 Engines = Callable[[], Mapping[str, Mapping[str, Any]]]
 
@@ -135,27 +139,51 @@ class EngineCollector(Collector):
         self._engines = engines
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the state, the restarts and every counter of every engine."""
+        """Yield the state, the restarts and every counter of every engine.
+
+        A replica that nobody needs, or not yet, is neither up nor down.
+        """
         up = GaugeMetricFamily(
-            f"{PREFIX}_engine_up", "1 if the engine is ready, else 0", labels=LABELS
+            f"{PREFIX}_engine_up", "1 if the engine is ready or drains, else 0", labels=LABELS
         )
         restarts = CounterMetricFamily(
             f"{PREFIX}_engine_restarts", "Restarts after a crash or a hang", labels=LABELS
+        )
+        replicas = GaugeMetricFamily(
+            f"{PREFIX}_engine_replicas", "Replicas in this state", labels=("engine", "state")
         )
         slots = GaugeMetricFamily(
             f"{PREFIX}_engine_slots", "Voices that can speak at a time", labels=LABELS
         )
         families: dict[str, Metric] = {}
-        for name, engine in self._engines().items():
-            labels = [engine.get("kind", name), str(engine.get("replica", 0))]
-            up.add_metric(labels, engine.get("state") == "ready")
+        engines = self._engines()
+        for state, count in _count_states(engines).items():
+            replicas.add_metric(state, count)
+        for name, engine in engines.items():
+            kind, replica = engine.get("kind", name), str(engine.get("replica", 0))
+            labels = (kind, replica, engine.get("node", ""))
+            if not _is_standing_by(engine):
+                up.add_metric(labels, engine.get("state") in SERVING_STATES)
             restarts.add_metric(labels, engine.get("restarts", 0))
             if "slots" in (info := engine.get("info") or {}):
                 slots.add_metric(labels, info["slots"])
             for counter, value in engine.get("counters", {}).items():
                 family = families.setdefault(counter, _create_family(counter))
                 family.add_metric(labels, value)  # type: ignore[attr-defined]
-        yield from (up, restarts, slots, *families.values())
+        yield from (up, replicas, restarts, slots, *families.values())
+
+
+def _count_states(engines: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], int]:
+    """Return the number of replicas by kind and state."""
+    return collections.Counter(
+        (engine.get("kind", name), str(engine.get("state"))) for name, engine in engines.items()
+    )
+
+
+def _is_standing_by(engine: Mapping[str, Any]) -> bool:
+    """Return whether a replica is on standby, or has left it and is not loaded yet."""
+    is_starting = engine.get("autoscaled", False) and engine.get("state") == "starting"
+    return is_starting or engine.get("state") == "standby"
 
 
 def _create_family(name: str) -> Metric:

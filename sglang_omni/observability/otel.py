@@ -71,6 +71,10 @@ class OtelExporter:
 
         stage = self._tracer.start_span(span.name, context, start_time=to_epoch_ns(span.started_at))
         stage.set_attribute("outputs", span.num_outputs)
+        if span.replica is not None:
+            stage.set_attribute("engine.replica", span.replica)
+        if span.node:
+            stage.set_attribute("engine.node", span.node)
         if span.first_output_at is not None:
             stage.add_event("first output", timestamp=to_epoch_ns(span.first_output_at))
         if span.error is not None:
@@ -85,7 +89,7 @@ def _make_clock(trace: Trace) -> Callable[[float], int]:
 
 
 def _build_attributes(trace: Trace) -> Mapping[str, Any]:
-    attributes: dict[str, Any] = {"request.id": trace.id}
+    attributes: dict[str, Any] = {"request.id": trace.shown_id}
     if trace.status is not None:
         attributes["http.response.status_code"] = trace.status
     if trace.playback is not None:

@@ -24,6 +24,7 @@ def trace_to_dict(trace: Trace, now: float) -> dict[str, Any]:
 
     return {
         "id": trace.id,
+        "given_id": trace.given_id,
         "route": trace.route,
         "status": trace.status,
         "began_at": trace.started_at_epoch,
@@ -39,6 +40,8 @@ def trace_to_dict(trace: Trace, now: float) -> dict[str, Any]:
                 "ended_s": since_start(span.ended_at),
                 "outputs": span.num_outputs,
                 "error": span.error,
+                "replica": span.replica,
+                "node": span.node,
             }
             for span in trace.spans
         ],
@@ -98,7 +101,15 @@ def _draw_stage(stage: Mapping[str, Any], total_s: float) -> str:
     took_s = _get_duration(stage, total_s)
     numbers = f"{started_s:8.3f} {took_s:8.3f}  {first:12} {outputs:6}"
     bar = _draw_bar(stage, ended_s, total_s)
-    return f"{stage['name']:14} {numbers} {bar} {stage['error'] or ''}".rstrip()
+    notes = " ".join(filter(None, (stage["error"], _describe_replica(stage))))
+    return f"{stage['name']:14} {numbers} {bar} {notes}".rstrip()
+
+
+def _describe_replica(stage: Mapping[str, Any]) -> str:
+    """Return which replica served a stage and on which other machine; "" for the first here."""
+    replica, node = stage.get("replica"), stage.get("node")
+    where = f"on {node}" if node else ""
+    return " ".join(filter(None, (f"replica {replica}" if replica else "", where)))
 
 
 def _draw_bar(stage: Mapping[str, Any], ended_s: float, total_s: float) -> str:

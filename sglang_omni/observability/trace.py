@@ -17,7 +17,10 @@ MAX_SPANS = 512
 class Span:
     """A stage of a request. Times are in seconds on the monotonic clock.
 
-    `error` is the type of the exception that ended it, or "cancelled"; None for success.
+    Attributes:
+        error: The type of the exception that ended it, or "cancelled"; None for success.
+        replica: The replica of the engine that served it; None where no engine's process did.
+        node: The machine of that replica, "" for the server's own.
     """
 
     name: str
@@ -26,6 +29,8 @@ class Span:
     ended_at: float | None = None
     num_outputs: int = 0
     error: str | None = None
+    replica: int | None = None
+    node: str | None = None
 
     def record_output(self) -> None:
         """Record an output."""
@@ -39,6 +44,7 @@ class Trace:
     """A request from its arrival to its last byte. Only the request's own tasks write it.
 
     Attributes:
+        given_id: The id that the caller or a router gave the request, if it is a plain word.
         started_at_epoch: The arrival in seconds since the epoch. All other times are in seconds on
             the monotonic clock.
         owner: The permanent digest of the caller's API key.
@@ -52,6 +58,7 @@ class Trace:
     """
 
     id: str
+    given_id: str | None = None
     started_at_epoch: float = field(default_factory=time.time)
     started_at: float = field(default_factory=time.monotonic)
     route: str = ""
@@ -67,6 +74,11 @@ class Trace:
     audio_chunks: list[tuple[float, int]] = field(default_factory=list)
     playback: PlaybackStats | None = None
     num_dropped_spans: int = 0
+
+    @property
+    def shown_id(self) -> str:
+        """Return the id in logs and headers: the caller's if there is one, which others may use."""
+        return self.given_id or self.id
 
     def add_span(self, span: Span) -> None:
         """Add a span, unless there are too many."""

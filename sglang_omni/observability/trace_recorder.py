@@ -36,9 +36,9 @@ class TraceRecorder:
         self.metrics = RequestMetrics()
         self.refusals = RefusalLog(self.metrics.record_refusal)
 
-    def begin(self, request_id: str) -> Trace:
-        """Record the arrival of a request."""
-        trace = self._traces[request_id] = Trace(request_id)
+    def begin(self, request_id: str, given_id: str | None = None) -> Trace:
+        """Record the arrival of a request, to which the caller may have given an id."""
+        trace = self._traces[request_id] = Trace(request_id, given_id)
         if len(self._traces) > MAX_TRACES:
             self._traces.popitem(last=False)
         self.metrics.in_flight.inc()
@@ -52,7 +52,7 @@ class TraceRecorder:
         trace.audio_chunks = []  # The ring buffer keeps the statistics only.
         if trace.refusal is not None:
             status, reason = trace.refusal
-            caller = (trace.id, trace.owner, trace.client)
+            caller = (trace.shown_id, trace.owner, trace.client)
             self.refusals.add(Refusal(status, reason, route, *caller))
         self.metrics.in_flight.dec()
         self.metrics.record_request(trace)
@@ -84,9 +84,15 @@ class TraceRecorder:
         finally:
             self.end(trace, route)
 
-    def find(self, request_id: str) -> Trace | None:
-        """Return the trace of a request in progress or among the latest, or None."""
-        return self._traces.get(request_id)
+    def find(self, request_id: str, is_visible: Callable[[Trace], bool]) -> Trace | None:
+        """Return the visible trace of a request in progress or among the latest, or None.
+
+        Of requests to which callers gave the same id it is the latest.
+        """
+        trace = self._traces.get(request_id)
+        named = (one for one in reversed(self._traces.values()) if one.given_id == request_id)
+        candidates = named if trace is None else (trace,)
+        return next(filter(is_visible, candidates), None)
 
     def find_last(self, is_visible: Callable[[Trace], bool]) -> Trace | None:
         """Return the latest trace of an answer that has ended and is visible, or None."""

@@ -17,6 +17,7 @@ from sglang_omni.engines.image.contract import DrawnImage, DrawProgress, DrawReq
 from sglang_omni.engines.media_decoder.memory import MediaMemory
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
+from sglang_omni.engines.served_by import record_replica
 from sglang_omni.engines.thinker.contract import Features, QueryTokens, ThinkerRequest
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.image import ImageFormat, ImagePlan, ImagePrompt
@@ -231,6 +232,7 @@ class ImagePipeline:
         async with turns.admit() as engine:
             with stage("image") as span:
                 async with aclosing(engine.submit(order)) as outputs:
+                    record_replica(span, engine)
                     async for output in outputs:
                         span.record_output()
                         for event in to_events(output, order, drawing, index):
@@ -242,6 +244,7 @@ async def _run_thinker(thinker: Engine, request: ThinkerRequest) -> Layout:
     layout: Layout | None = None
     with stage("thinker") as span:
         async with aclosing(thinker.submit(request)) as outputs:
+            record_replica(span, thinker)
             async for output in outputs:
                 span.record_output()
                 layout = layout or output.query_states

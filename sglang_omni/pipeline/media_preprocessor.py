@@ -201,8 +201,8 @@ class MediaPreprocessor:
             request = VisionEncodeRequest(array, decoded.layout, rows)
         encoder = self._encoders[medium.part.kind]
         stage_name = "audio_encoder" if medium.grid is None else "image_encoder"
-        with with_error_field(medium.part.field), stage(stage_name):
-            return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
+        with with_error_field(medium.part.field), stage(stage_name) as span:
+            return await encoder.encode(medium.key, request, medium.grid, medium.seconds, span)
 
     def _from_decoded(
         self, part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray

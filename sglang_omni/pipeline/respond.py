@@ -16,6 +16,7 @@ from functools import partial
 
 from sglang_omni.engines.media_decoder.memory import MediaMemory
 from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.engines.served_by import record_replica
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.speech_text import SpeechText
@@ -205,6 +206,7 @@ async def _run_thinker(
 ) -> AsyncGenerator[ThinkerOutput, None]:
     with stage("thinker") as span:
         async with aclosing(thinker.submit(request)) as outputs:
+            record_replica(span, thinker)
             async for output in outputs:
                 span.record_output()
                 usage.set_output(output)

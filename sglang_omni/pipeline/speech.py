@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.engines.served_by import record_replica
 from sglang_omni.engines.speech.contract import ClonedVoice, TalkerRequest
 from sglang_omni.engines.thinker.contract import FinishReason, ThinkerOutput, TokenLogprob
 from sglang_omni.models.scripts import drop_unspoken_words, find_unspoken_words
@@ -272,6 +273,7 @@ async def _speak_fragment(
     fader = SegmentFader(speaker.sample_rate, has_previous=request.segment > 0)
     with stage("talker") as span:
         async with aclosing(speaker.talker.submit(request)) as chunks:
+            record_replica(span, speaker.talker)
             async for chunk in chunks:
                 usage.patches += chunk.patches
                 if patches_left is not None:

@@ -2,12 +2,20 @@
 
 import glob
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
 from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.engine_defaults import (
+    CPU_AUDIO_SECONDS,
+    CPU_PATCHES,
+    CPU_SLOTS,
+    GPU_AUDIO_SECONDS,
+    GPU_PATCHES,
+    GPU_SLOTS,
+)
 from sglang_omni.config.engine_options import (
     AudioEncoderOptions,
     ImageEncoderOptions,
@@ -25,20 +33,14 @@ from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.engines.runtime.process_output import OutputRules
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.launch import build_environment as talker_environment
-from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import build_environment as thinker_environment
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
-from sglang_omni.models.registry import family_of
-from sglang_omni.placement.place import get_thinker_tp_size
+from sglang_omni.placement.place_options import Place, get_places
+from sglang_omni.serving.places import spread
 
-BuildEngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
 EngineOptions = (
     ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions | ImageOptions
 )
-
-
-SGLANG_THINKER = "sglang_omni.engines.thinker.worker:open_worker"
 
 
 class Deadlines(TypedDict):
@@ -49,13 +51,8 @@ class Deadlines(TypedDict):
     step_deadline_s: float
 
 
-CPU_SLOTS, GPU_SLOTS = 8, 128
-"""Default slots of a talker; on a GPU the batch size of its largest CUDA graph."""
 # The talker time-shares its slots, so it accepts many more requests than it has slots.
 TALKER_MAX_REQUESTS = 2048
-CPU_PATCHES, GPU_PATCHES = 4_096, 32_768
-CPU_AUDIO_SECONDS, GPU_AUDIO_SECONDS = 120.0, 600.0
-"""Default sizes of an encoder's forward pass; on a CPU one to two seconds of one core."""
 # Attention within an image is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
 # and twelve times as many in 123 s. They are as many patches as a forward pass takes.
 CPU_IMAGE_PIXELS = 1 << 20
@@ -86,70 +83,37 @@ def build_output_rules(config: Config) -> OutputRules:
     return OutputRules(config.log_folder, is_shown)
 
 
-def build_engine_specs(
-    config: Config, checkpoint: Path, env: Mapping[str, str]
-) -> dict[str, tuple[ProcessSpec, ...]]:
-    """Return the replicas of the thinker (`env` extends its environment) and of the talker."""
-    return {
-        "thinker": (build_thinker_spec(config, checkpoint, env),),
-        "talker": build_talker_specs(config, checkpoint),
-    }
-
-
-def build_thinker_spec(
-    config: Config, checkpoint: Path, env: Mapping[str, str] | None = None
-) -> ProcessSpec:
-    """Return the thinker; `env` extends its environment."""
-    options, device = config.thinker, resolve_device(config.device)
-    settings = ThinkerSettings(
-        checkpoint=checkpoint,
-        device=device,
-        dtype=resolve_dtype(config.dtype, device),
-        tp_size=get_thinker_tp_size(options),
-        gpus=options.gpus,
-        context_length=options.context_length,
-        max_total_tokens=options.max_total_tokens,
-        max_running_requests=options.max_running_requests,
-        mem_fraction_static=options.mem_fraction_static,
-        radix_cache=options.radix_cache,
-        deterministic=options.deterministic,
-        server_args=tuple(options.server_args.items()),
-    )
-    return ProcessSpec(
-        "thinker",
-        family_of(checkpoint).thinker_factory or SGLANG_THINKER,
-        settings,
-        {
-            **thinker_environment(
-                settings, get_num_threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)
-            ),
-            **(env or {}),
-        },
-        **get_deadlines(options),
-        output=build_output_rules(config),
-    )
-
-
 def build_talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
-    """Return the replicas of the talker: one for each entry of `gpus`, on a CPU `replicas`.
+    """Return the replicas of the talker: one for each entry of `place` or `gpus`, or `replicas`.
 
     A GPU may be named more than once.
 
     Raises:
-        ConfigError: `replicas` is set on GPUs.
+        ConfigError: `replicas` is set on GPUs or with `place`, or a place cannot be used.
     """
-    options, spec = config.talker, build_talker_spec(config, checkpoint)
+    spec = build_talker_spec(config, checkpoint)
     settings: TalkerSettings = spec.settings
-    if settings.device == "cpu":
-        threads = max(1, get_num_threads() // options.replicas)
-        return spec.replicate([replace(settings, threads=threads)] * options.replicas)
-    if options.replicas != 1:
+    places = _get_talker_places(config, "cpu" if settings.device == "cpu" else "cuda")
+    threads = settings.threads
+    if threads is not None:
+        num_local = sum(not place.node for place in places)
+        threads = max(1, threads // max(1, num_local))
+    all_settings = [replace(settings, device=place.device, threads=threads) for place in places]
+    return spread(spec, all_settings, places, config)
+
+
+def _get_talker_places(config: Config, device: str) -> tuple[Place, ...]:
+    options = config.talker
+    places = get_places(config, "talker", device)
+    if options.replicas != 1 and (places or device != "cpu"):
         raise make_option_error(
             "talker.replicas",
-            "talker.replicas is only for a CPU; set talker.gpus to one GPU for each replica",
+            "talker.replicas is only for a CPU without talker.place; name a place, or a GPU in "
+            "talker.gpus, for each replica",
         )
-    gpus = options.gpus or (0,)
-    return spec.replicate([replace(settings, device=f"cuda:{gpu}") for gpu in gpus])
+    if device == "cpu":
+        return places or (Place(),) * options.replicas
+    return places or tuple(Place(gpus=(gpu,)) for gpu in options.gpus or (0,))
 
 
 def build_talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
@@ -198,18 +162,26 @@ def build_encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, tuple[Pr
     """
     if config.text_only:
         return {}
-    if resolve_device(config.device) == "cpu":
-        settings = [build_encoder_settings(config, checkpoint)]
-        replicas = _build_encoder_replicas("encoders", settings, config)
-        return {"image": replicas, "video": replicas, "audio": replicas}
     shared = build_encoder_settings(config, checkpoint)
-    images = [replace(shared, audio=False, gpus=gpus) for gpus in get_image_encoder_gpus(config)]
-    audio = [
-        replace(shared, images=False, tp_size=1, gpus=(gpu,))
-        for gpu in config.audio_encoder.gpus or (0,)
-    ]
-    image_replicas = _build_encoder_replicas("image_encoder", images, config)
-    audio_replicas = _build_encoder_replicas("audio_encoder", audio, config)
+    if shared.device == "cpu":
+        if config.audio_encoder.place:
+            raise make_option_error(
+                "audio_encoder.place",
+                "audio_encoder.place: on a CPU one engine encodes both; set image_encoder.place",
+            )
+        places = get_places(config, "image_encoder", "cpu") or (Place(),)
+        replicas = _build_encoder_replicas("encoders", shared, places, config)
+        return {"image": replicas, "video": replicas, "audio": replicas}
+    images = replace(shared, audio=False)
+    image_places = get_places(config, "image_encoder", "cuda", shared.tp_size) or tuple(
+        Place(gpus=gpus) for gpus in get_image_encoder_gpus(config)
+    )
+    audio = replace(shared, images=False, tp_size=1)
+    audio_places = get_places(config, "audio_encoder", "cuda") or tuple(
+        Place(gpus=(gpu,)) for gpu in config.audio_encoder.gpus or (0,)
+    )
+    image_replicas = _build_encoder_replicas("image_encoder", images, image_places, config)
+    audio_replicas = _build_encoder_replicas("audio_encoder", audio, audio_places, config)
     return {"image": image_replicas, "video": image_replicas, "audio": audio_replicas}
 
 
@@ -250,27 +222,25 @@ def build_encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
 
 
 def _build_encoder_replicas(
-    name: str, all_settings: Sequence[EncoderSettings], config: Config
+    name: str, shared: EncoderSettings, places: Sequence[Place], config: Config
 ) -> tuple[ProcessSpec, ...]:
     """Return the replicas of an encoder; each sees only its own GPUs."""
-    options = config.image_encoder if all_settings[0].images else config.audio_encoder
-    factory = "sglang_omni.engines.encoder.worker:open_worker"
-    output = build_output_rules(config)
+    options = config.image_encoder if shared.images else config.audio_encoder
+    all_settings = [replace(shared, gpus=place.gpus) for place in places]
+    mask = os.environ.get(VISIBLE_DEVICES_VARIABLE)
     spec = ProcessSpec(
         name,
-        factory,
-        all_settings[0],
+        "sglang_omni.engines.encoder.worker:open_worker",
+        shared,
         **get_deadlines(options),
-        unready_after_s=_get_encoder_unready_after_s(all_settings[0], options),
-        output=output,
+        unready_after_s=_get_encoder_unready_after_s(shared, options),
+        output=build_output_rules(config),
     )
-    visible_devices = os.environ.get(VISIBLE_DEVICES_VARIABLE)
-    return tuple(
-        replace(
-            replica, env=encoder_environment(replica.settings, get_num_threads(), visible_devices)
-        )
-        for replica in spec.replicate(all_settings)
-    )
+    environments = [
+        encoder_environment(settings, get_num_threads(), None if place.node else mask)
+        for settings, place in zip(all_settings, places, strict=True)
+    ]
+    return spread(spec, all_settings, places, config, environments)
 
 
 def _get_encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) -> float:

@@ -10,6 +10,7 @@ from sglang_omni.engines.image.contract import ImageSettings
 from sglang_omni.engines.image.launch import build_environment
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.placement.place_options import Place, get_places
 from sglang_omni.serving.engine_config import (
     build_output_rules,
     get_deadlines,
@@ -17,6 +18,7 @@ from sglang_omni.serving.engine_config import (
     resolve_device,
     resolve_dtype,
 )
+from sglang_omni.serving.places import spread
 
 FACTORY = "sglang_omni.engines.image.worker:open_worker"
 
@@ -61,7 +63,7 @@ def _has_place(config: Config) -> bool:
     Its weights take 16 GB, and those who place engines by hand have planned without them. The
     automatic placement gives it a GPU if one has room.
     """
-    return _get_device(config) == "cpu" or bool(config.image.gpus)
+    return _get_device(config) == "cpu" or bool(config.image.gpus or config.image.place)
 
 
 def _get_device(config: Config) -> str:
@@ -70,7 +72,11 @@ def _get_device(config: Config) -> str:
 
 
 def build_image_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
-    """Return the replicas of the image engine: one for each entry of `gpus`, on a CPU one."""
+    """Return the replicas of the image engine: one for each entry of `place` or `gpus`, or one.
+
+    Raises:
+        ConfigError: A place cannot be used.
+    """
     options = config.image
     device = _get_device(config)
     settings = ImageSettings(
@@ -94,10 +100,12 @@ def build_image_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ..
         unready_after_s=max(ProcessSpec.unready_after_s, deadlines["step_deadline_s"] / 2),
         output=build_output_rules(config),
     )
-    if device == "cpu":
-        return (spec,)
-    gpus = options.gpus or (0,)
-    return spec.replicate([replace(settings, device=f"cuda:{gpu}") for gpu in gpus])
+    places = get_places(config, "image", device) or (
+        (Place(),) if device == "cpu" else tuple(Place(gpus=(gpu,)) for gpu in options.gpus or (0,))
+    )
+    return spread(
+        spec, [replace(settings, device=place.device) for place in places], places, config
+    )
 
 
 def _resolve_image_dtype(config: Config, options: ImageOptions, device: str) -> str:

@@ -62,7 +62,8 @@ class ImageEngine:
         @asynccontextmanager
         async def admit_image(request: ImageRequest) -> AsyncIterator[Engine]:
             async with admission.admit_image(request):
-                yield self.pool
+                with self.pool.pin_replica() as engine:
+                    yield engine
 
         return ImagePipeline(
             media.preprocessor,

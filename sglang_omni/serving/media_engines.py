@@ -8,11 +8,11 @@ from sglang_omni.config.tree import Config
 from sglang_omni.engines.encoder.cache import EmbeddingCache
 from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
-from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.media.limits import Kind
 from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, create_media_queue
+from sglang_omni.serving.autoscaling import create_pool
 from sglang_omni.serving.engine_config import (
     build_encoder_specs,
     build_fetch_policy,
@@ -20,6 +20,7 @@ from sglang_omni.serving.engine_config import (
     build_media_rules,
     build_output_rules,
 )
+from sglang_omni.serving.places import build_decoder_move
 
 # Decoders are stateless; stop them quickly.
 MEDIA_DECODER_STOP_S = 2.0
@@ -42,11 +43,12 @@ class MediaEngines:
             processes=config.media.processes,
             max_held_bytes=config.media.max_held_bytes,
             output=build_output_rules(config),
+            move=build_decoder_move(config),
         )
         self.decode_queue = create_media_queue()
         # One engine may serve several kinds of media.
         by_name = {replicas[0].name: replicas for replicas in specs.values()}
-        self.pools = {name: EnginePool(replicas) for name, replicas in by_name.items()}
+        self.pools = {name: create_pool(config, replicas) for name, replicas in by_name.items()}
         cache_bytes: dict[Kind, int] = {
             "image": config.image_encoder.cache_bytes,
             "audio": config.audio_encoder.cache_bytes,

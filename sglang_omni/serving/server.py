@@ -16,8 +16,8 @@ from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.config.tree import Config
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings, build_check_request
-from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
+from sglang_omni.engines.runtime.replica import is_autoscaled
 from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
@@ -34,11 +34,9 @@ from sglang_omni.protocol.compat.voice_names import map_openai_voices
 from sglang_omni.protocol.errors import EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.queueing.queue import QueueRules
-from sglang_omni.serving.engine_config import (
-    BuildEngineSpecs,
-    build_engine_specs,
-    build_output_rules,
-)
+from sglang_omni.serving.autoscaling import Autoscalers, create_pool
+from sglang_omni.serving.engine_config import build_output_rules
+from sglang_omni.serving.engine_specs import BuildEngineSpecs, build_engine_specs
 from sglang_omni.serving.image_engine import create_image_engine
 from sglang_omni.serving.media_engines import MediaEngines
 from sglang_omni.serving.model_names import read_model_names
@@ -71,7 +69,7 @@ class Server:
         self._media = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         specs = build_specs(config, checkpoint, self._sglang.environment)
-        self._engines = {name: EnginePool(replicas) for name, replicas in specs.items()}
+        self._engines = {name: create_pool(config, replicas) for name, replicas in specs.items()}
         if self._image.engine is not None:
             self._engines["image"] = self._image.engine.pool
         self.voice_aliases = parse_aliases(config.voice_alias)
@@ -95,14 +93,15 @@ class Server:
         rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
         replicas = {name: pool.replicas for name, pool in self._engines.items()}
         self._admission = AdmissionController(replicas, rules, config.request_timeout)
-        # Set when the server shuts down; see `Backend.draining`.
+        self._autoscalers = Autoscalers(config, self._pools.values(), self._admission.counters)
+        # Set when the server shuts down, after its shutdown delay; see `Backend.draining`.
         self.draining = asyncio.Event()
+        self._is_leaving = False
 
     async def start(self) -> None:
         """Start every engine. If one fails, stop the others and raise its `StartupError`."""
         starts = [asyncio.create_task(engine.start()) for engine in self._engines.values()]
-        starts.append(asyncio.create_task(self._media.start()))
-        starts.append(asyncio.create_task(self._grammars.start()))
+        starts += [asyncio.create_task(one.start()) for one in (self._media, self._grammars)]
         # The text front end loads grammars; without this the first speech request would wait.
         starts.append(asyncio.create_task(asyncio.to_thread(self.speech_text.warm_up)))
         try:
@@ -113,15 +112,21 @@ class Server:
             await asyncio.gather(*starts, return_exceptions=True)
             await self.stop()
             raise
+        self._autoscalers.start()
 
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop every engine; kill the processes that still run after `deadline_s`.
 
         Requests in flight fail at once, and their clients receive an error.
         """
+        await self._autoscalers.stop()
         stops = (engine.stop(deadline_s) for engine in self._engines.values())
         await asyncio.gather(self._media.stop(deadline_s), self._grammars.stop(), *stops)
         self._sglang.close()
+
+    def leave(self) -> None:
+        """Stop being ready, because the server shuts down. Requests are still accepted."""
+        self._is_leaving = True
 
     @property
     def model(self) -> str:
@@ -206,7 +211,7 @@ class Server:
         decodable.
         """
         return (
-            not self.draining.is_set()
+            not self._is_leaving
             and all(pool.is_ready for pool in self._pools.values())
             and self._media.decoders.can_decode
         )
@@ -389,5 +394,7 @@ class Server:
 
 
 def _describe_process(process: EngineProcess) -> dict[str, Any]:
-    """Return the state of an engine process, its kind and its replica number."""
-    return {**asdict(process.health), "kind": process.spec.kind, "replica": process.spec.replica}
+    """Return the state of an engine process, its kind, replica, machine ("": ours) and GPUs."""
+    spec = process.spec
+    where = {"kind": spec.kind, "replica": spec.replica, "node": spec.node, "gpus": spec.gpus}
+    return {**asdict(process.health), "autoscaled": is_autoscaled(process), **where}

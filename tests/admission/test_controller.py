@@ -156,7 +156,14 @@ async def test_no_request_takes_longer_than_it_asked_for_or_may(
 
 
 @pytest.mark.parametrize(
-    ("state", "known"), [("ready", True), ("unresponsive", True), ("restarting", False)]
+    ("state", "known"),
+    [
+        ("ready", True),
+        ("unresponsive", True),
+        ("restarting", False),
+        ("draining", False),
+        ("standby", False),
+    ],
 )
 def test_only_an_engine_that_is_down_lets_everybody_through_to_its_error(
     state: str, known: bool

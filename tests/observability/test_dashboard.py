@@ -11,6 +11,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from sglang_omni.observability.engine_counters import ENGINE_COUNTERS
 from sglang_omni.observability.metrics import EngineCollector, RequestMetrics
+from sglang_omni.observability.shared_store_metrics import SharedStoreMetrics
 from sglang_omni.observability.trace import Span, Trace
 
 DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana" / "dashboard.json"
@@ -22,6 +23,7 @@ def render_series() -> str:
     metrics, engines = RequestMetrics(), CollectorRegistry()
     trace = Trace("1", ended_at=1e12, spans=[Span("talker", 0, 0, 1, error="EngineFailed")])
     metrics.record_request(trace)
+    SharedStoreMetrics(metrics.registry)
     counters = dict.fromkeys(COUNTERS, 1.0)
     engine = {"state": "ready", "restarts": 1, "counters": counters, "info": {"slots": 8}}
     engines.register(EngineCollector(lambda: {"talker": engine}))

@@ -24,6 +24,7 @@ def test_a_request_becomes_a_span_with_a_child_for_each_stage() -> None:
     trace.spans = [
         Span("talker", 5.5, first_output_at=6.0, ended_at=6.5, num_outputs=3, error="EngineFailed")
     ]
+    trace.spans[0].replica, trace.spans[0].node = 1, "node-b"
     exporter(trace)
     stage, request = kept.get_finished_spans()
     assert (request.name, request.start_time, request.end_time) == (
@@ -38,6 +39,7 @@ def test_a_request_becomes_a_span_with_a_child_for_each_stage() -> None:
     assert (stage.start_time, stage.end_time) == (1000_500_000_000, 1001_500_000_000)
     assert stage.events[0].timestamp == 1001 * 10**9
     assert stage.attributes["error.type"] == "EngineFailed"
+    assert (stage.attributes["engine.replica"], stage.attributes["engine.node"]) == (1, "node-b")
     assert not stage.status.is_ok
     exporter.close()
 

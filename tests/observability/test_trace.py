@@ -1,6 +1,8 @@
 """Stages of a request, and where their traces go."""
 
 import asyncio
+import json
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -8,6 +10,7 @@ import pytest
 
 from sglang_omni.observability import trace as traces
 from sglang_omni.observability.playback_stats import PlaybackStats, measure_playback
+from sglang_omni.observability.refusals import AUDIT_LOG
 from sglang_omni.observability.timeline import draw_timeline, trace_to_dict
 from sglang_omni.observability.trace import Span, Trace, current_trace, stage, use_trace
 from sglang_omni.observability.trace_recorder import MAX_TRACES, TraceRecorder
@@ -83,13 +86,37 @@ def test_an_observer_keeps_the_latest_and_forgets_their_pieces() -> None:
         trace = observer.begin(str(number))
         trace.record_audio(5)
         observer.end(trace, "POST /v1/audio/speech")
-    assert observer.find("4") is None
-    kept = observer.find("5")
+    assert observer.find("4", lambda _: True) is None
+    kept = observer.find("5", lambda _: True)
     assert kept is not None
     assert kept.audio_chunks == []
     assert kept.playback is not None
     assert kept.playback.audio_s == 0.5
     assert len(seen) == MAX_TRACES + 5
+
+
+def test_of_requests_with_the_same_given_id_the_latest_visible_one_is_found() -> None:
+    observer = TraceRecorder()
+    for number, owner in enumerate(("me", "you", "me", "you")):
+        observer.begin(str(number), "mine").owner = owner
+    found = observer.find("mine", lambda trace: trace.owner == "me")
+    assert found is not None
+    assert found.id == "2"
+    assert observer.find("mine", lambda trace: trace.owner == "nobody") is None
+    assert observer.find("1", lambda trace: trace.owner == "me") is None
+
+
+@pytest.mark.parametrize(("given", "shown"), [("mine", "mine"), (None, "0")])
+def test_a_refusal_is_logged_under_the_id_that_the_caller_saw(
+    given: str | None, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    observer = TraceRecorder()
+    trace = observer.begin("0", given)
+    trace.refusal = (401, "wrong_key")
+    with caplog.at_level(logging.INFO, AUDIT_LOG.name):
+        observer.end(trace, "GET /v1/models")
+    lines = [record.message for record in caplog.records if record.name == AUDIT_LOG.name]
+    assert [json.loads(line)["request_id"] for line in lines] == [shown]
 
 
 def test_a_timeline_is_drawn_to_scale() -> None:

@@ -20,9 +20,9 @@ from sglang_omni.serving.engine_config import (
     build_media_rules,
     build_talker_spec,
     build_talker_specs,
-    build_thinker_spec,
 )
 from sglang_omni.serving.media_engines import MediaEngines
+from sglang_omni.serving.thinker_config import build_thinker_spec
 from tests.testing.golden import TINY
 
 

@@ -43,6 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"sgl-omni {package_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands)
+    _add_node(commands)
     _add_say(commands)
     _add_normalize(commands)
     _add_chat(commands)
@@ -72,6 +73,17 @@ def _add_serve(commands: Any) -> None:
     add_config_options(serve)
     _add_verbose(serve)
     serve.set_defaults(run=_serve)
+
+
+def _add_node(commands: Any) -> None:
+    node = commands.add_parser(
+        "node",
+        usage=f"sgl-omni node --rank RANK {OPTIONS}",
+        help="run the thinker's ranks of a further machine (thinker.nodes)",
+    )
+    node.add_argument("--rank", type=int, required=True, help="number of this machine, from 1")
+    add_config_options(node)
+    node.set_defaults(run=_node)
 
 
 SAY_OPTIONS = ("model_path", "device", "dtype", "voice", "log_folder", "verbose")
@@ -206,6 +218,16 @@ def _add_quantize(commands: Any) -> None:
         action="store_true",
         help="with --int4: a zero for each scale, which is a little closer and a little larger",
     )
+    quantize.add_argument(
+        "--calibration",
+        type=Path,
+        metavar="FILE",
+        help="with --int4: chats of text with answers as JSON Lines, each as in a body of "
+        "/v1/chat/completions; weights are rounded so that outputs for these chats differ least",
+    )
+    quantize.add_argument(
+        "--device", help="with --calibration: what computes, such as cuda; cpu unless given"
+    )
     quantize.set_defaults(run=_quantize)
 
 
@@ -260,6 +282,12 @@ def _serve(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.serve import serve
 
     return serve(read_config(parsed))
+
+
+def _node(parsed: argparse.Namespace) -> int:
+    from sglang_omni.entrypoints.cli.node import run_node
+
+    return run_node(read_config(parsed), parsed.rank)
 
 
 def _say(parsed: argparse.Namespace) -> int:
@@ -324,9 +352,11 @@ def _make_tiny(parsed: argparse.Namespace) -> int:
 
 
 def _quantize(parsed: argparse.Namespace) -> int:
-    from sglang_omni.entrypoints.cli.quantize import quantize, select_form
+    from sglang_omni.entrypoints.cli.quantize import quantize, select_calibration, select_form
 
-    quantize(parsed.source, parsed.target, select_form(parsed.int4, parsed.asymmetric))
+    form = select_form(parsed.int4, parsed.asymmetric)
+    calibration = select_calibration(form, parsed.calibration, parsed.device)
+    quantize(parsed.source, parsed.target, form, calibration=calibration)
     print(f"wrote {parsed.target}")
     return 0
 

@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import uvicorn
+from fastapi import FastAPI
+
 from sglang_omni.config.load import to_yaml
 from sglang_omni.config.tree import Config
 from sglang_omni.entrypoints.cli.access import build_tls_options, read_access
@@ -25,6 +28,7 @@ from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.middleware.drain import InFlight
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
+from sglang_omni.entrypoints.http.shared_store.open_stores import open_stores
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
 from sglang_omni.entrypoints.startup.cache_folders import prepare_home
@@ -107,20 +111,43 @@ def bind_socket(host: str, port: int) -> socket.socket:
 async def _run(
     server: Server, listener: socket.socket, access: Access, tls: dict[str, Any]
 ) -> None:
-    """Serve `/health` at once, and every other route as soon as its engine is ready."""
+    """Open what the server sends to and stores in, and serve."""
     config, in_flight = server.config, InFlight()
     exporter = open_exporter(config.otlp_endpoint) if config.otlp_endpoint else None
-    trace_recorder = TraceRecorder(lambda: server.sample_rate, [exporter] if exporter else [])
+    recorder = TraceRecorder(lambda: server.sample_rate, [exporter] if exporter else [])
     rules = build_body_rules(config)
-    app = create_app(server, access, in_flight, trace_recorder, rules, config.rate_limit)
+    try:
+        async with open_stores(config, recorder.metrics.registry) as stores:
+            app = create_app(server, access, in_flight, recorder, rules, config.rate_limit, stores)
+            web = _create_web_server(app, config, recorder, tls)
+            await _serve(server, web, listener, access, in_flight)
+    finally:
+        if exporter:
+            await asyncio.to_thread(exporter.close)
+
+
+def _create_web_server(
+    app: FastAPI, config: Config, recorder: TraceRecorder, tls: dict[str, Any]
+) -> uvicorn.Server:
     # Our access log has the request id; uvicorn's other log lines go to our handlers.
     options = {**tls, "access_log": False, "log_config": None}
     options["slow_clients"] = SlowClientRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
-    options |= {"limits": config.http, "on_refusal": trace_recorder.record_refusal}
+    options |= {"limits": config.http, "on_refusal": recorder.record_refusal}
     # At `info` uvicorn logs its own start and end, and every WebSocket.
     level = "warning" if config.log_level == "info" else config.log_level
-    web = create_web_server(app, level, GRACE_PERIOD_S, handle_signals=False, **options)
+    return create_web_server(app, level, GRACE_PERIOD_S, handle_signals=False, **options)
+
+
+async def _serve(
+    server: Server,
+    web: uvicorn.Server,
+    listener: socket.socket,
+    access: Access,
+    in_flight: InFlight,
+) -> None:
+    """Serve `/health` at once, and every other route as soon as its engine is ready."""
+    config = server.config
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     with ShutdownSignals(lambda: reload(config, access, web.config.ssl)) as signals:
@@ -141,8 +168,6 @@ async def _run(
             web.should_exit = True
             shutdown.cancel()
             await asyncio.gather(serving, shutdown, return_exceptions=True)
-            if exporter:
-                await asyncio.to_thread(exporter.close)
     # Raises the error of a web server that failed.
     serving.result()
 
@@ -160,7 +185,14 @@ def build_body_rules(config: Config) -> BodyRules:
 
 
 async def _drain(server: Server, in_flight: InFlight, signals: ShutdownSignals) -> None:
-    """Accept no new requests, and wait for the running ones up to the drain timeout."""
+    """Accept no new requests, and wait for the running ones up to the drain timeout.
+
+    Before that, proxies have some time to send new requests to other servers.
+    """
+    server.leave()
+    if delay_s := server.config.shutdown_delay:
+        LOGGER.warning("accepting requests for %g s more; /ready says 503", delay_s)
+        await signals.wait_unless_forced(asyncio.sleep(delay_s))
     server.draining.set()
     if in_flight.count:
         timeout_s = server.config.drain_timeout
@@ -174,5 +206,7 @@ async def _start(server: Server, listener: socket.socket) -> None:
     freeze_gc()
     address = get_public_url(server.config, *listener.getsockname()[:2])
     prompts = server.capabilities.starter_prompts
-    banner = format_startup_banner(server.config, address, server.processes, prompts)
+    banner = format_startup_banner(
+        server.config, address, server.processes, prompts, start.describe_longest()
+    )
     print_text(f"{start.summary()}\n{banner}")

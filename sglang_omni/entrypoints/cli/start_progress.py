@@ -14,6 +14,7 @@ from tqdm.contrib import DummyTqdmFile
 from sglang_omni.engines.runtime.process import EngineProcess
 
 POLL_S = 0.2
+NOT_STARTED = ("stopped", "standby")
 REPORT_S = 30.0
 """Interval between two progress lines without a terminal, in seconds."""
 
@@ -66,7 +67,7 @@ class StartProgress:
         """Update the line of every engine that is not ready yet."""
         elapsed_s = time.monotonic() - self._started_at
         for name, process in self._processes.items():
-            if name not in self._start_s and process.health.state != "stopped":
+            if name not in self._start_s and process.health.state not in NOT_STARTED:
                 if process.health.state == "ready":
                     self._start_s[name] = elapsed_s
                 text = f"{name:8} {elapsed_s:6.1f} s  {_describe_activity(process)}"
@@ -86,6 +87,15 @@ class StartProgress:
         by_time = sorted(kinds.items(), key=lambda item: item[1])
         return "  ".join(f"✓ {kind} {start_s:.1f} s" for kind, start_s in by_time)
 
+    def describe_longest(self) -> str:
+        """Return the phases of the engine that was ready last, in the order of its start."""
+        if not self._start_s:
+            return ""
+        name = max(self._start_s, key=lambda name: self._start_s[name])
+        phases = self._processes[name].health.start_phases
+        times = (f"{phase.name} {phase.seconds:.1f} s" for phase in phases)
+        return f"{get_engine_kind(name)}: {' · '.join(times)}"
+
     def report(self) -> None:
         """Print the progress of a long start if there is no terminal to draw on."""
         now = time.monotonic()
@@ -96,7 +106,7 @@ class StartProgress:
         activities = "; ".join(
             f"{name}: {_describe_activity(process)}"
             for name, process in self._processes.items()
-            if name not in self._start_s
+            if name not in self._start_s and process.health.state != "standby"
         )
         print(f"starting for {now - self._started_at:.0f} s: {activities}", flush=True)
 

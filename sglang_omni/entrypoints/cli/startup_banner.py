@@ -44,6 +44,7 @@ def format_startup_banner(
     url: str,
     processes: Mapping[str, EngineProcess],
     prompts: Sequence[str] = (),
+    longest_start: str = "",
 ) -> str:
     """Return the lines for a server that is ready: its URLs, an example, limits and logs.
 
@@ -52,8 +53,10 @@ def format_startup_banner(
         url: URL of the server without a path.
         processes: Engine processes by name.
         prompts: Example questions that the checkpoint can answer.
+        longest_start: The phases of the start that took the longest.
     """
     lines = {
+        "Start": longest_start,
         "Open": f"{url}/",
         "Try": f'"{prompts[0]}"' if prompts else "",
         "Hear": format_speech_command(config, url),

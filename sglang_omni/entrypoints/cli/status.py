@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -14,8 +14,15 @@ from sglang_omni.entrypoints.cli.server_connection import (
 )
 from sglang_omni.protocol.errors import OmniError
 
-HEAD = ("engine", "state", "for", "restarts", "load")
+HEAD = ("engine", "machine", "GPUs", "state", "for", "restarts", "load")
+# Columns that are left out where no engine has them.
+OPTIONAL = ("machine", "GPUs")
+# The machine of the server itself, where engines run on others too.
+THIS_MACHINE = "local"
+# The row of a store that servers share.
+STORE = "shared store"
 NOT_READY = 1
+START_STATES = ("starting", "restarting")
 UNITS = (("d", 86_400), ("h", 3600), ("min", 60))
 Json = Mapping[str, Any]
 
@@ -51,27 +58,44 @@ def describe(base_url: str, model: str, body: Json, now: float) -> list[str]:
     """
     title = f"{base_url} · {model} · {str(body['status']).replace('_', ' ')}"
     engines: Json = body["engines"]
-    rows = [HEAD, *(_describe_engine(name, engine, now) for name, engine in engines.items())]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    table = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    local = THIS_MACHINE if any(engine.get("node") for engine in engines.values()) else ""
+    rows = [_describe_engine(name, engine, local, now) for name, engine in engines.items()]
+    if store := body.get("shared_store"):
+        rows.append((STORE, "", "", str(store["state"]), format_age(now - store["since"]), "", ""))
+    table = _format_table(rows)
     errors = [
         f"{name}: {engine['last_error']}"
         for name, engine in engines.items()
         if engine.get("last_error")
     ]
+    if store and store["last_error"]:
+        errors.append(f"{STORE}: {store['last_error']}")
     return [title, *table, *errors]
 
 
-def _describe_engine(name: str, engine: Json, now: float) -> tuple[str, ...]:
+def _format_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table with a head."""
+    columns = [
+        column
+        for column in zip(HEAD, *rows, strict=True)
+        if column[0] not in OPTIONAL or any(column[1:])
+    ]
+    widths = [max(map(len, column)) for column in columns]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _describe_engine(name: str, engine: Json, local: str, now: float) -> tuple[str, ...]:
+    """Return the cells of an engine; `local` is what the server's own machine is called."""
     state, progress = str(engine["state"]), str(engine.get("progress") or "")
     # Progress is of the start, and stays behind it.
-    shown = f"{state}: {progress}" if progress and state != "ready" else state
+    shown = f"{state}: {progress}" if progress and state in START_STATES else state
     since = format_age(now - engine["since"]) if engine.get("since") else ""
     load = describe_load(engine["counters"], engine.get("info") or {})
-    return name, shown, since, str(engine["restarts"]), load
+    gpus = ", ".join(map(str, engine.get("gpus", ())))
+    return name, engine.get("node") or local, gpus, shown, since, str(engine["restarts"]), load
 
 
 def describe_load(counters: Json, info: Json) -> str:

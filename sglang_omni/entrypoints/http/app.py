@@ -16,7 +16,6 @@ from sglang_omni.entrypoints.http.middleware.request_context import RequestConte
 from sglang_omni.entrypoints.http.openapi import document_keys
 from sglang_omni.entrypoints.http.request_body.ignored_fields import IGNORED_FIELDS_HEADER
 from sglang_omni.entrypoints.http.request_body.reader import BodyLimitMiddleware, BodyRules
-from sglang_omni.entrypoints.http.response_store import MemoryResponseStore, ResponseStore
 from sglang_omni.entrypoints.http.routes import (
     admin,
     chat,
@@ -35,6 +34,7 @@ from sglang_omni.entrypoints.http.routes import (
     transcriptions,
     voices,
 )
+from sglang_omni.entrypoints.http.state_stores import StateStores, build_memory_stores
 from sglang_omni.entrypoints.metered_backend import meter_tokens
 from sglang_omni.entrypoints.playground import routes as playground
 from sglang_omni.entrypoints.realtime import route as realtime
@@ -55,7 +55,7 @@ def create_app(
     recorder: TraceRecorder | None = None,
     bodies: BodyRules | None = None,
     rate_limits: RateLimitOptions | None = None,
-    response_store: ResponseStore | None = None,
+    stores: StateStores | None = None,
 ) -> FastAPI:
     """Return the OpenAI-compatible application of `backend`, which the caller starts and stops.
 
@@ -66,7 +66,7 @@ def create_app(
         recorder: Recorder of traces and metrics.
         bodies: Limits on how bodies arrive.
         rate_limits: Limits of each key.
-        response_store: Keeps model responses. By default this process keeps them in memory.
+        stores: Keep what later requests refer to. By default this process does, in memory.
     """
     access = access or Access()
     recorder = recorder or TraceRecorder(lambda: backend.sample_rate)
@@ -83,8 +83,8 @@ def create_app(
     )
     app.state.strict_fields = backend.strict_fields
     errors.install_error_handlers(app)
-    store = MemoryResponseStore() if response_store is None else response_store
-    _include_routes(app, backend, recorder, store)
+    stores = stores or build_memory_stores(backend.image_options)
+    _include_routes(app, backend, recorder, stores)
     document_keys(app, access)
     # Added first, so innermost: a request whose body is still arriving does not delay a shutdown.
     app.add_middleware(
@@ -101,11 +101,11 @@ def create_app(
 
 
 def _include_routes(
-    app: FastAPI, backend: Backend, recorder: TraceRecorder, store: ResponseStore
+    app: FastAPI, backend: Backend, recorder: TraceRecorder, stores: StateStores
 ) -> None:
-    app.include_router(chat.create_router(backend))
-    app.include_router(responses.create_router(backend, store))
-    app.include_router(stored_responses.create_router(store))
+    app.include_router(chat.create_router(backend, stores.transcripts))
+    app.include_router(responses.create_router(backend, stores.responses))
+    app.include_router(stored_responses.create_router(stores.responses))
     app.include_router(completions.create_router(backend))
     app.include_router(tokenization.create_tokenize_router(backend))
     app.include_router(tokenization.create_detokenize_router(backend))
@@ -116,11 +116,11 @@ def _include_routes(
     app.include_router(normalize.create_router(backend))
     app.include_router(transcriptions.create_router(backend))
     app.include_router(voices.create_router(backend))
-    app.include_router(images.create_router(backend))
+    app.include_router(images.create_router(backend, stores.images))
     app.include_router(realtime.routes(backend, recorder))
     app.webhooks.include_router(realtime.documentation())
     app.include_router(health.create_model_router(backend))
-    app.include_router(health.create_health_router(backend))
+    app.include_router(health.create_health_router(backend, stores.describe))
     app.include_router(server_info.create_router(backend))
     app.include_router(monitoring.create_router(backend, recorder))
     app.include_router(admin.create_router(backend))

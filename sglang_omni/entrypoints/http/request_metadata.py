@@ -68,6 +68,15 @@ def get_owner(connection: HTTPConnection) -> str | None:
     return owner
 
 
+def get_state_tenant(connection: HTTPConnection) -> str | None:
+    """Return the id of the caller that is the same on every server, and after a restart.
+
+    What is stored for later requests belongs to it. It is the owner of the key, or a digest of
+    other credentials, if any.
+    """
+    return get_owner(connection) or _digest_credentials(connection)
+
+
 def parse_timeout(header: str | None) -> float | None:
     """Return the seconds of a timeout header. Raises `InvalidRequest`, naming the header."""
     if header is None:
@@ -88,6 +97,10 @@ def get_tenant(connection: HTTPConnection) -> str | None:
     """Return the id of the caller: the key's owner, or a digest of other credentials, if any."""
     if connection.state.tenant is not None:
         return str(connection.state.tenant)
+    return _digest_credentials(connection)
+
+
+def _digest_credentials(connection: HTTPConnection) -> str | None:
     credentials = connection.headers.get("authorization")
     if not credentials:
         return None

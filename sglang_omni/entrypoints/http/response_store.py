@@ -1,7 +1,7 @@
 """Stored model responses, so that a later request may go on from one or read it.
 
-The store of this process keeps them in memory, up to a number, a size and an age. A store that
-several servers share can take its place behind `ResponseStore`.
+`MemoryResponseStore` keeps them in this process, up to a number, a size and an age. A store that
+several servers share takes its place behind `ResponseStore` (`shared_store/`).
 """
 
 import sys

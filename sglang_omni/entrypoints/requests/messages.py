@@ -91,6 +91,15 @@ def to_message(
     return Message(role, (*parts, *(ToolCall(call.name, call.arguments) for call in calls)))
 
 
+def list_cited_audio(body: ChatBody) -> set[str]:
+    """Return the ids of the earlier spoken answers whose transcripts the body does not have."""
+    return {
+        message.audio.id
+        for message in body.messages
+        if message.audio is not None and not message.content and not message.audio.transcript
+    }
+
+
 def _find_transcript(audio: PastAudio, path: str, recall: RecallTranscript) -> str:
     """Return the transcript of an earlier answer. Raises `InvalidRequest` if it is unknown."""
     transcript = audio.transcript or recall(audio.id)

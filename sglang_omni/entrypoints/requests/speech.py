@@ -11,7 +11,7 @@ from sglang_omni.entrypoints.requests.reading import build_reading
 from sglang_omni.entrypoints.requests.speech_options import SPEAKER_FIELDS, merge_options
 from sglang_omni.entrypoints.requests.ssml import apply_ssml
 from sglang_omni.entrypoints.requests.voices import check_speakable, choose_speaker
-from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.models.capabilities import Capabilities, join_words
 from sglang_omni.models.speech_text import SpeechStyle, SpeechText
 from sglang_omni.pipeline.request import SpeechRequest, Voice
 from sglang_omni.protocol.errors import InvalidRequest
@@ -131,6 +131,14 @@ def _check_capabilities(options: SpeechOptions, capabilities: Capabilities) -> N
             f"instructions: {capabilities.name} does not support them; leave them out",
             param="instructions",
         )
+    given = {} if options.instructions is None else options.instructions.model_dump()
+    for field, value in given.items():
+        if value is not None and field not in capabilities.followed_fields:
+            raise InvalidRequest(
+                f"instructions.{field}: {capabilities.name} does not follow it; "
+                f"it follows {join_words(capabilities.followed_fields)}",
+                param=f"instructions.{field}",
+            )
 
 
 def _check_description(options: SpeechOptions) -> None:

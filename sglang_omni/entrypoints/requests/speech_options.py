@@ -35,7 +35,7 @@ def drop_unsupported_style(options: Styled, capabilities: Capabilities) -> Style
     Agents send one with every text. Fields such as an emotion stay, and are rejected later.
     """
     given = options.instructions
-    if given is None or capabilities.speech_instructions:
+    if given is None or "style" in capabilities.followed_fields:
         return options
     is_free_text = given.model_fields_set == {"style"}
     return options.model_copy(update={"instructions": None}) if is_free_text else options

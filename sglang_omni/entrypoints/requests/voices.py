@@ -50,9 +50,23 @@ def choose_speaker(
     if selection.voice is not None:
         message = f"{prefix}ref_audio: cannot be combined with voice"
         raise InvalidRequest(message, param=f"{prefix}ref_audio")
+    check_cloning(backend.capabilities, f"{prefix}ref_audio")
     check_speakable(selection.ref_text or "", backend.capabilities, f"{prefix}ref_text")
     recording = MediaPart("audio", (selection.ref_audio,), f"{prefix}ref_audio")
     return Voice("", _choose_seed(seed), Reference(recording, selection.ref_text))
+
+
+def check_cloning(capabilities: Capabilities, param: str) -> None:
+    """Check that the checkpoint speaks in the voice of a recording.
+
+    Raises `InvalidRequest`, naming the field `param`.
+    """
+    if not capabilities.voice_cloning:
+        raise InvalidRequest(
+            f"{param}: {capabilities.name} does not speak in the voice of a recording; "
+            "choose one of its voices",
+            param=param,
+        )
 
 
 def check_speakable(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sglang_omni.config.config_errors import make_option_error
 from sglang_omni.config.tree import Config
+from sglang_omni.entrypoints.http.shared_store.address import check_shared_store
 from sglang_omni.protocol.errors import ConfigError, StartupError, UnknownVoice
 
 
@@ -30,6 +31,7 @@ def check_config(config: Config) -> None:
             "allowed_local_media_path",
             f"allowed_local_media_path: the folder {local} does not exist",
         )
+    check_shared_store(config.shared_store)
 
 
 def require_folder(folder: Path, name: str) -> None:

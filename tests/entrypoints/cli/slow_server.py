@@ -1,6 +1,7 @@
 """`sgl-omni serve` without engines, for the tests of its end.
 
-Run it with `python -m`, a port, a drain time-out and, for a web server that cannot serve, "broken".
+Run it with `python -m`, a port, a drain time-out, perhaps with a comma and a delay of the shutdown,
+and, for a web server that cannot serve, "broken".
 Every answer takes WORDS * PAUSE_S seconds.
 """
 
@@ -25,7 +26,9 @@ class SlowServer(FakeBackend):
 
     def __init__(self, port: str, drain_timeout: str) -> None:
         super().__init__()
-        self.config = load_config(None, {"port": port, "drain_timeout": drain_timeout})
+        timeout, _, delay = drain_timeout.partition(",")
+        options = {"port": port, "drain_timeout": timeout, "shutdown_delay": delay or "0"}
+        self.config = load_config(None, options)
         self.processes: dict[str, Any] = {}
         self.script = self._speak
         self._stopped = False
@@ -37,6 +40,9 @@ class SlowServer(FakeBackend):
         self._stopped = True
         # Long enough for a second signal to cut it short.
         await asyncio.sleep(min(deadline_s, 1.0))
+
+    def leave(self) -> None:
+        self.ready = False
 
     async def _speak(self, request: Any) -> AsyncGenerator[Event, None]:
         for number in range(WORDS):

@@ -26,14 +26,16 @@ pytestmark = [pytest.mark.alone, pytest.mark.extended]
 
 
 @contextmanager
-def serving(drain_timeout: float) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def serving(
+    drain_timeout: float, delay: float = 0.0
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     port = free_port()
     command = [
         sys.executable,
         "-m",
         "tests.entrypoints.cli.slow_server",
         str(port),
-        str(drain_timeout),
+        f"{drain_timeout},{delay}",
     ]
     process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT)
     try:
@@ -69,6 +71,31 @@ def test_streams_end_by_themselves_and_the_server_exits_with_0(number: signal.Si
         assert (refused.status_code, refused.headers["connection"]) == (503, "close")
         assert process.wait(ANSWER_S + 5) == 0
         assert stream.text.endswith("data: [DONE]\n\n")
+
+
+def test_proxies_have_time_to_notice_a_shutdown() -> None:
+    with serving(drain_timeout=20, delay=2.0) as (process, url):
+        process.send_signal(signal.SIGTERM)
+        signalled_at = time.monotonic()
+        wait_until(lambda: not answers(url), 1, "not ready")
+        accepted = begun(url)
+        assert time.monotonic() - signalled_at < 2
+        wait_until(
+            lambda: httpx.post(f"{url}/v1/chat/completions", json=CHAT).status_code == 503,
+            4,
+            "over",
+        )
+        assert time.monotonic() - signalled_at >= 2
+        assert process.wait(ANSWER_S + 5) == 0
+        assert accepted.text.endswith("data: [DONE]\n\n")
+
+
+def test_a_second_signal_ends_the_delay() -> None:
+    with serving(drain_timeout=20, delay=30.0) as (process, url):
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not answers(url), 1, "not ready")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0
 
 
 def test_an_idle_server_exits_at_once() -> None:

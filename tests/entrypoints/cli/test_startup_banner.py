@@ -10,6 +10,7 @@ import pytest
 from sglang_omni.config.load import load_config
 from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import Gpu
+from sglang_omni.engines.runtime.start_phases import StartPhase
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.entrypoints.cli import start_progress as progress
@@ -25,7 +26,8 @@ from tests.testing.golden import TINY
 
 
 def engine(state: str = "ready", info: Any = None, doing: str = "") -> Any:
-    return SimpleNamespace(health=SimpleNamespace(state=state, info=info, progress=doing))
+    health = SimpleNamespace(state=state, info=info, progress=doing, start_phases=())
+    return SimpleNamespace(health=health)
 
 
 def config(**values: Any) -> Config:
@@ -96,14 +98,29 @@ def test_processes_of_a_kind_are_one_entry_of_the_summary() -> None:
         "thinker",
     ]
     board = StartProgress({"media_decoder-0": engine(), "media_decoder-1": engine()}, io.StringIO())
+    assert board.describe_longest() == ""
     board.draw()
     assert board.summary() == "✓ decoders 0.0 s"
+
+
+def test_the_phases_of_the_engine_that_was_last_are_told() -> None:
+    phases = (StartPhase("starting the process", 1.25), StartPhase("warming up", 0.5))
+    first, last = engine(), engine("starting")
+    board = StartProgress({"talker": first, "audio_encoder": last}, io.StringIO())
+    board.draw()
+    last.health.state, last.health.start_phases = "ready", phases
+    board.draw()
+    told = board.describe_longest()
+    assert told == "audio encoder: starting the process 1.2 s · warming up 0.5 s"
+    assert f"Start   {told}\n" in format_startup_banner(config(), "http://h:1", {}, (), told)
 
 
 def test_a_long_start_says_what_it_is_at(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     processes = {"talker": engine(), "thinker": engine("starting", doing="loading weights 3/12")}
+    # It is not part of the start.
+    processes["talker-1"] = engine("standby")
     board = StartProgress(processes, io.StringIO())
     board.draw()
     board.report()

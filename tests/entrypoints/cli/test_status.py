@@ -50,6 +50,30 @@ def test_engines_are_listed_with_their_load() -> None:
     ]
 
 
+def test_machines_and_cards_are_listed_where_engines_have_some() -> None:
+    body = {
+        "status": "ready",
+        "engines": {
+            "thinker": engine(gpus=[0, 1], node=""),
+            "talker": engine(gpus=[3], node="node-b", counters={"active_slots": 1}),
+            "grammar": engine(gpus=[], node=""),
+        },
+        "shared_store": {"state": "ready", "since": NOW - 70, "last_error": None},
+    }
+    assert describe("http://h", "ming", body, NOW)[1:] == [
+        "engine        machine  GPUs  state  for    restarts  load",
+        "thinker       local    0, 1  ready  3 min  0",
+        "talker        node-b   3     ready  3 min  0         1 voices",
+        "grammar       local          ready  3 min  0",
+        "shared store                 ready  1 min",
+    ]
+    # On one machine there is nothing to tell apart.
+    here = {"status": "ready", "engines": {"talker": engine(gpus=[0], node="")}}
+    assert (
+        describe("http://h", "ming", here, NOW)[1] == "engine  GPUs  state  for    restarts  load"
+    )
+
+
 def test_a_start_has_its_progress_and_an_end_its_reason() -> None:
     body = {
         "status": "not_ready",
@@ -63,6 +87,35 @@ def test_a_start_has_its_progress_and_an_end_its_reason() -> None:
     assert "starting: loading the thinker" in lines[2]
     assert "warming up" not in lines[3]
     assert lines[-1] == "talker: killed by signal 9"
+
+
+def test_replicas_on_standby_and_those_that_drain_have_their_own_state() -> None:
+    talkers = {
+        "talker": engine(),
+        "talker-1": engine("draining", progress="warming up"),
+        "talker-2": engine("standby"),
+        "talker-3": engine("starting", progress="loading the talker"),
+    }
+    assert describe("http://h", "ming", {"status": "ready", "engines": talkers}, NOW)[2:] == [
+        "talker    ready                         3 min  0",
+        "talker-1  draining                      3 min  0",
+        "talker-2  standby                       3 min  0",
+        "talker-3  starting: loading the talker  3 min  0",
+    ]
+
+
+def test_a_store_that_servers_share_is_listed_with_its_last_error() -> None:
+    store = {"state": "ready", "since": NOW - 70, "last_error": None, "last_error_at": None}
+    body = {"status": "ready", "engines": {"talker": engine()}, "shared_store": store}
+    assert describe("http://h", "ming", body, NOW)[1:] == [
+        "engine        state  for    restarts  load",
+        "talker        ready  3 min  0",
+        "shared store  ready  1 min",
+    ]
+    store |= {"state": "unavailable", "last_error": "ConnectionError"}
+    lines = describe("http://h", "ming", body, NOW)
+    assert lines[-2].startswith("shared store  unavailable")
+    assert lines[-1] == "shared store: ConnectionError"
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ def test_the_list_of_models_tells_them(http: httpx.Client) -> None:
         "starter_prompts": list(CAPABILITIES.starter_prompts),
         "video_sound": CAPABILITIES.video_sound,
         "image_output": CAPABILITIES.image_output,
+        "instruction_fields": list(CAPABILITIES.instruction_fields),
+        "voice_cloning": True,
     }
     assert http.get("/v1/models/org/ming").json() == card
 
@@ -80,6 +82,48 @@ def test_a_style_in_free_text_is_ignored(http: httpx.Client) -> None:
     batch = http.post("/v1/audio/speech/batch", json={"items": [item]})
     assert batch.json()["succeeded"] == 1
     assert batch.headers["x-ignored-fields"] == "instructions"
+
+
+@pytest.mark.parametrize(
+    ("instructions", "param"),
+    [({"emotion": "happy"}, "instructions.emotion"), ({"dialect": "cantonese"}, "dialect")],
+)
+def test_a_field_of_instructions_that_it_did_not_learn_is_refused(
+    http: httpx.Client, backend: FakeBackend, instructions: dict[str, str], param: str
+) -> None:
+    backend.capabilities = replace(
+        SMALL, speech_instructions=True, instruction_fields=("speed", "pitch", "style")
+    )
+    body = {"model": "org/ming", "input": "Hi.", "instructions": {"speed": "slow"}}
+    assert http.post("/v1/audio/speech", json=body).status_code == 200
+    body["instructions"] = instructions
+    reply = http.post("/v1/audio/speech", json=body)
+    assert reply.status_code == 400
+    assert param in reply.json()["error"]["param"]
+    assert "Small does not follow it; it follows speed, pitch and style" in reply.text
+
+
+def test_a_free_text_is_ignored_if_only_fields_are_followed(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    backend.capabilities = replace(SMALL, speech_instructions=True, instruction_fields=("speed",))
+    reply = http.post("/v1/audio/speech", json={"input": "Hi.", "instructions": "Slowly."})
+    assert (reply.status_code, reply.headers["x-ignored-fields"]) == (200, "instructions")
+
+
+def test_a_model_that_did_not_learn_to_clone_refuses_recordings(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    backend.capabilities = replace(SMALL, voice_cloning=False)
+    words = "Small does not speak in the voice of a recording; choose one of its voices"
+    body = {"model": "org/ming", "input": "Hi.", "ref_audio": "data:audio/wav;base64,UklGRg=="}
+    reply = http.post("/v1/audio/speech", json=body)
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, "ref_audio")
+    assert words in reply.text
+    fields = {"name": "me", "consent": "I agree"}
+    reply = http.post("/v1/audio/voices", data=fields, files={"audio_sample": CLIP})
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, "audio_sample")
+    assert words in reply.text
 
 
 def test_in_a_batch_only_the_item_fails(http: httpx.Client) -> None:

@@ -10,7 +10,10 @@ import openai
 import pytest
 
 from sglang_omni.engines.thinker.contract import TokenLogprob
-from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S, AudioTranscriptCache
+from sglang_omni.entrypoints.http.audio_transcript_cache import (
+    LIFETIME_S,
+    MemoryAudioTranscriptCache,
+)
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
 from sglang_omni.pipeline.request import (
@@ -371,19 +374,19 @@ def test_a_later_turn_cites_a_spoken_answer_by_its_id_alone(
     assert backend.requests[-1].messages[1] == Message("assistant", (TextPart("hello "),))
 
 
-def test_what_was_said_is_forgotten_in_time_by_size_and_for_others() -> None:
+async def test_what_was_said_is_forgotten_in_time_by_size_and_for_others() -> None:
     now = [0.0]
-    spoken = AudioTranscriptCache(max_characters=10, clock=lambda: now[0])
-    spoken.keep("ada", "a", "12345")
-    spoken.keep("ada", "b", "67890")
-    assert (spoken.recall("ada", "a"), spoken.recall("bob", "a")) == ("12345", None)
-    spoken.keep("ada", "c", "1")
-    assert spoken.recall("ada", "a") is None
-    assert spoken.recall("ada", "b") == "67890"
+    spoken = MemoryAudioTranscriptCache(max_characters=10, clock=lambda: now[0])
+    assert await spoken.keep("ada", "a", "12345")
+    assert await spoken.keep("ada", "b", "67890")
+    assert await spoken.recall("ada", ["a"]) == {"a": "12345"}
+    assert await spoken.recall("bob", ["a"]) == {}
+    assert await spoken.keep("ada", "c", "1")
+    assert await spoken.recall("ada", ["a", "b"]) == {"b": "67890"}
     now[0] = LIFETIME_S + 1.0
-    assert spoken.recall("ada", "b") is None
-    spoken.keep("ada", "d", "x" * 11)
-    assert spoken.recall("ada", "d") is None
+    assert await spoken.recall("ada", ["b"]) == {}
+    assert not await spoken.keep("ada", "d", "x" * 11)
+    assert await spoken.recall("ada", ["d"]) == {}
 
 
 async def sent(reply: CancellableStream) -> list[bytes]:

@@ -1,11 +1,13 @@
 """Stored responses: conversations that go on, reading, deleting, tenants and bounds."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
+from sglang_omni.config.image_options import ImageOptions
 from sglang_omni.entrypoints.api_keys import Keys, _digest
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.response_store import (
@@ -16,6 +18,7 @@ from sglang_omni.entrypoints.http.response_store import (
     build_stored_response,
     count_json_bytes,
 )
+from sglang_omni.entrypoints.http.state_stores import build_memory_stores
 from sglang_omni.pipeline.request import Finished, TextDelta, ToolCalled, Usage
 from sglang_omni.protocol.body import MAX_MESSAGES
 from sglang_omni.protocol.tools import ToolCall
@@ -224,7 +227,8 @@ def test_every_string_counts() -> None:
 
 def test_a_response_too_large_to_store_says_so() -> None:
     store = MemoryResponseStore(StoreLimits(max_response_bytes=20_000))
-    with serving(response_store=store) as served, httpx.Client(base_url=served.url) as http:
+    stores = replace(build_memory_stores(ImageOptions()), responses=store)
+    with serving(stores=stores) as served, httpx.Client(base_url=served.url) as http:
         small, large = (
             http.post("/v1/responses", json={"input": text}).json() for text in ("a", "a" * 20_000)
         )

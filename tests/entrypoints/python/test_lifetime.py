@@ -248,6 +248,7 @@ def test_the_options_of_http_are_those_of_the_server_that_python_does_not_have()
         "port",
         "max_body_bytes",
         "drain_timeout",
+        "shutdown_delay",
         "unread_bytes",
         "unread_timeout",
         "api_key",
@@ -264,6 +265,7 @@ def test_the_options_of_http_are_those_of_the_server_that_python_does_not_have()
         "profile_folder",
         "strict_fields",
         "http",
+        "shared_store",
         "rate_limit",
         "realtime",
     }

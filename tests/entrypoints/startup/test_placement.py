@@ -1,12 +1,16 @@
 """Engines are placed, or refused, before anything is loaded."""
 
+from pathlib import Path
+
 import pytest
 
 from sglang_omni.config.load import load_config
 from sglang_omni.config.tree import Config
+from sglang_omni.engines.remote.node_report import NodeReport
 from sglang_omni.engines.runtime.gpus import Gpu, list_visible_gpus
 from sglang_omni.entrypoints.startup import placement as startup
 from sglang_omni.protocol.errors import StartupError
+from tests.placement.clusters import cards_of, node, server_node
 from tests.testing.golden import TINY
 
 GB = 10**9
@@ -59,3 +63,72 @@ def test_without_a_driver_no_card_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(pynvml, "nvmlInit", no_driver)
     assert list_visible_gpus() == ()
+
+
+CLUSTER = {
+    "cluster.ray_address": "10.0.1.1:6379",
+    "cluster.tls_ca": "/tls/ca.pem",
+    "cluster.tls_certificate": "/tls/node.pem",
+    "cluster.tls_key": "/tls/node.key",
+}
+
+
+@pytest.fixture
+def surveyed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Path, ...]]]:
+    """A cluster of this machine, `a`, and `b` with a card more; what was asked of it."""
+    local, asked = cards_of(150, 1), []
+
+    def survey(address: str, paths: tuple[Path, ...]) -> tuple[NodeReport, ...]:
+        asked.append((address, paths))
+        return server_node(local), node("b", cards_of(150, 1)), node("c", (), version="0.0.1")
+
+    monkeypatch.setattr(startup, "survey_cluster", survey)
+    monkeypatch.setattr(startup, "list_visible_gpus", lambda: local)
+    return asked
+
+
+def test_a_cluster_is_asked_for_what_its_machines_need(
+    surveyed: list[tuple[str, tuple[Path, ...]]],
+) -> None:
+    startup.apply_placement(config(**CLUSTER), TINY)
+    files = [Path("/tls/ca.pem"), Path("/tls/node.pem"), Path("/tls/node.key")]
+    assert surveyed == [("10.0.1.1:6379", (TINY.absolute(), *files))]
+
+
+@pytest.mark.usefixtures("surveyed")
+def test_places_by_hand_are_shown() -> None:
+    by_hand = config(**CLUSTER, **{"talker.place": "b", "media.place": "local,b"})
+    placed, shown = startup.apply_placement(by_hand, TINY)
+    assert placed == by_hand
+    lines = shown.splitlines()
+    assert lines[0] == "placement: by hand; in GB"
+    assert lines[-4].split()[:2] == ["b", "0:"]
+    assert lines[-3] == "  media on local, b"
+    assert lines[-2] == "  machines of the cluster: a (this machine), b"
+    assert lines[-1].startswith("  c is not used: it has sglang-omni 0.0.1")
+
+
+@pytest.mark.usefixtures("surveyed")
+def test_on_a_cpu_places_are_listed_and_checked() -> None:
+    on_a_cpu = config(**CLUSTER, device="cpu", **{"talker.place": "b,local"})
+    placed, shown = startup.apply_placement(on_a_cpu, TINY)
+    assert placed == on_a_cpu
+    assert shown.splitlines()[:2] == ["placement: on CPUs", "  talker on b, local"]
+    for place, reason in (("z", "no node 'z'"), ("c", r"c cannot run engines: .*0\.0\.1")):
+        bad = config(**CLUSTER, device="cpu", **{"talker.place": place})
+        with pytest.raises(StartupError, match=rf"talker\.place: .*{reason}") as refused:
+            startup.apply_placement(bad, TINY)
+        assert refused.value.message.endswith("\nplaces that can be used: local, b")
+
+
+@pytest.mark.usefixtures("surveyed")
+@pytest.mark.parametrize("placement", ["auto", "manual"])
+def test_a_place_that_is_not_there_is_refused(placement: str) -> None:
+    bad = config(**CLUSTER, placement=placement, **{"talker.place": "b:1"})
+    with pytest.raises(StartupError, match=r"b has no GPU 1; its GPUs: 0\n.*fits on b:0"):
+        startup.apply_placement(bad, TINY)
+
+
+def test_without_a_cluster_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(startup, "survey_cluster", None)
+    startup.apply_placement(config(), TINY)

@@ -8,6 +8,8 @@ import { isDrawn, voice } from "./settings.ts";
 export interface Capabilities {
   speech_languages: string[];
   speech_instructions: boolean;
+  instruction_fields: string[];
+  voice_cloning: boolean;
   starter_prompts: string[];
   image_output: boolean;
 }
@@ -15,6 +17,8 @@ export interface Capabilities {
 const UNKNOWN: Capabilities = {
   speech_languages: [],
   speech_instructions: true,
+  instruction_fields: ["emotion", "dialect", "style", "speed", "pitch", "volume"],
+  voice_cloning: true,
   starter_prompts: [],
   image_output: false,
 };

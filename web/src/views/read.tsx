@@ -94,20 +94,25 @@ function Style() {
     ["pitch", words.pitch, words.pitchExample],
     ["volume", words.loudness, words.loudnessExample],
   ] as const;
+  const followed = capabilities.value.instruction_fields;
   return (
     <fieldset>
       <legend>{words.style}</legend>
-      <label>
-        {words.styleInWords}
-        <input name="style" maxlength={500} placeholder={words.styleExample} />
-      </label>
+      {followed.includes("style") && (
+        <label>
+          {words.styleInWords}
+          <input name="style" maxlength={500} placeholder={words.styleExample} />
+        </label>
+      )}
       <div class="fields">
-        {fields.map(([name, label, example]) => (
-          <label key={name}>
-            {label}
-            <input name={name} maxlength={50} placeholder={example} />
-          </label>
-        ))}
+        {fields
+          .filter(([name]) => followed.includes(name))
+          .map(([name, label, example]) => (
+            <label key={name}>
+              {label}
+              <input name={name} maxlength={50} placeholder={example} />
+            </label>
+          ))}
       </div>
     </fieldset>
   );

@@ -4,7 +4,13 @@ import { useRef, useState } from "preact/hooks";
 import { cloneVoice, deleteVoice, isCloning, voicesState } from "../actions/clone.ts";
 import { hearVoice } from "../actions/read.ts";
 import { Recorder } from "../audio/recorder.ts";
-import { type StoredVoice, hasSpeakerNetwork, presets, storedVoices } from "../state/model.ts";
+import {
+  type StoredVoice,
+  capabilities,
+  hasSpeakerNetwork,
+  presets,
+  storedVoices,
+} from "../state/model.ts";
 import { clearError, showError } from "../state/notices.ts";
 import { microphone } from "../state/settings.ts";
 import { t } from "../text/index.ts";
@@ -12,6 +18,7 @@ import { IconButton, Notice } from "./controls.tsx";
 
 export function VoicesView() {
   const words = t();
+  const { voice_cloning } = capabilities.value;
   return (
     <div class="panel">
       <h2>{words.presets}</h2>
@@ -23,6 +30,16 @@ export function VoicesView() {
           </li>
         ))}
       </ul>
+      {(voice_cloning || storedVoices.value.length > 0) && <StoredVoices />}
+      {voice_cloning && <CloneForm />}
+    </div>
+  );
+}
+
+function StoredVoices() {
+  const words = t();
+  return (
+    <>
       <h2>{words.yourVoices}</h2>
       <p class="hint">
         {storedVoices.value.length === 0 && words.noneVoices}
@@ -33,8 +50,7 @@ export function VoicesView() {
           <VoiceRow key={voice.id} voice={voice} />
         ))}
       </ul>
-      <CloneForm />
-    </div>
+    </>
   );
 }
 

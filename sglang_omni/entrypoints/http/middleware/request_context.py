@@ -1,5 +1,6 @@
 """Middleware that gives each request an id and a trace, and handles unexpected errors."""
 
+import re
 import uuid
 from typing import Any
 
@@ -19,13 +20,22 @@ from sglang_omni.observability.trace import Trace, use_trace
 from sglang_omni.observability.trace_recorder import TraceRecorder
 
 UNMATCHED_ROUTE = "unmatched"
+REQUEST_ID_HEADER = "X-Request-Id"
+_GIVEN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+"""What a caller's id may be: it stands in logs, headers and paths."""
+
+
+def parse_given_id(header: str | None) -> str | None:
+    """Return the id that a caller gave its request; None for one that is no plain word."""
+    return header if header and _GIVEN_ID.fullmatch(header) else None
 
 
 class RequestContextMiddleware:
     """ASGI middleware around all others but `HeadMiddleware`.
 
     It traces each request up to the last byte of its response. Every response has an `X-Request-Id`
-    header; `scope["state"]` has the same `request_id`. Fields of the request that had no effect are
+    header: the caller's own if it sent one, else the `request_id` in `scope["state"]`, which is
+    never another request's. Fields of the request that had no effect are
     listed in `X-Ignored-Fields`.
     """
 
@@ -39,8 +49,9 @@ class RequestContextMiddleware:
             return
         request_id = uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        trace = self._recorder.begin(request_id)
-        trace.parent = Headers(scope=scope).get("traceparent")
+        headers = Headers(scope=scope)
+        trace = self._recorder.begin(request_id, parse_given_id(headers.get(REQUEST_ID_HEADER)))
+        trace.parent = headers.get("traceparent")
         trace.client = parse_client_address(scope.get("client"))
         with use_trace(trace):
             try:
@@ -77,7 +88,7 @@ class _Sender:
             self.has_started = True
             self._trace.status = message.get("status", 101)
             headers = MutableHeaders(scope=message)
-            headers["X-Request-Id"] = self._trace.id
+            headers[REQUEST_ID_HEADER] = self._trace.shown_id
             if ignored := get_ignored_fields(self._scope):
                 headers[IGNORED_FIELDS_HEADER] = format_ignored_fields(ignored)
         try:

@@ -14,7 +14,7 @@ from sglang_omni.entrypoints.http.responses.chat_completion import (
     build_invalid_calls,
     build_notices,
     build_usage,
-    compute_expiry,
+    remember_audio,
     sum_usage,
 )
 from sglang_omni.entrypoints.http.responses.image_files import (
@@ -145,9 +145,9 @@ class ChunkWriter:
         closing: list[Data] = [self._build_chunk({}, reason, **build_invalid_calls(finished))]
         if self._encoder:
             transcript = "".join(self._transcripts)
-            self._answer.remember(self._answer.make_audio_id(self._index), transcript)
             last_audio = self._build_audio_data(await self._encoder.close())
-            expiry = self._build_audio_chunk(expires_at=compute_expiry())
+            expires_at = await remember_audio(self._answer, self._index, transcript)
+            expiry = self._build_audio_chunk(expires_at=expires_at)
             closing = [*last_audio, expiry, *closing]
         return closing
 

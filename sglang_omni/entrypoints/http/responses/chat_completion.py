@@ -2,7 +2,7 @@
 
 import base64
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -35,10 +35,8 @@ from sglang_omni.protocol.tools import build_tool_call
 
 Json = dict[str, Any]
 Choices = Sequence[FileEvents]
-
-
-def _noop(audio_id: str, transcript: str) -> None:
-    """Do not remember the transcript."""
+Remember = Callable[[str, str], Awaitable[bool]]
+"""Keeps the transcript of an audio by its id, and returns whether it was kept."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ class Answer:
         audio: Format of the audio; None for an answer without audio.
         seed_applies_to: What a given `seed` fixes; None if the request has no seed.
         include_usage: Whether a streamed answer ends with its usage.
-        token_text: Returns the text of a token; None if no log probabilities were requested.
         remember: Called with the id and the transcript of each choice's audio.
+        token_text: Returns the text of a token; None if no log probabilities were requested.
         created: Unix time of the answer in seconds.
     """
 
@@ -63,8 +61,8 @@ class Answer:
     audio: AudioOutputChoice | None
     seed_applies_to: tuple[str, ...] | None
     include_usage: bool
+    remember: Remember
     token_text: TokenText | None = None
-    remember: Callable[[str, str], None] = _noop
     created: int = field(default_factory=lambda: int(time.time()))
 
     def make_audio_id(self, index: int) -> str:
@@ -138,9 +136,14 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def compute_expiry() -> int:
-    """Return the Unix time in seconds until which a later message may refer to an audio id."""
-    return int(time.time()) + LIFETIME_S
+async def remember_audio(answer: Answer, index: int, transcript: str) -> int:
+    """Keep the transcript of a choice's audio.
+
+    Return the Unix time in seconds until which a later message may refer to the audio's id. If the
+    transcript could not be kept, it is now.
+    """
+    is_kept = await answer.remember(answer.make_audio_id(index), transcript)
+    return int(time.time()) + (LIFETIME_S if is_kept else 0)
 
 
 async def build_completion(choices: Choices, answer: Answer) -> Json:
@@ -191,7 +194,7 @@ async def _build_choice(events: FileEvents, answer: Answer, index: int) -> _Resu
     message = _build_message(received, answer)
     if encoder:
         transcript = _join_text(received, TranscriptDelta)
-        message["audio"] = _build_audio(answer, index, await encoder.close(), transcript)
+        message["audio"] = await _build_audio(answer, index, await encoder.close(), transcript)
     reason = finished.choose_reason("tool_calls" in message)
     text_deltas = [event for event in received if isinstance(event, TextDelta)]
     choice = {"index": index, "message": message, **answer.build_logprobs(text_deltas)}
@@ -247,11 +250,10 @@ def _join_text(
     return "".join(event.text for event in events if isinstance(event, event_type))
 
 
-def _build_audio(answer: Answer, index: int, data: bytes, transcript: str) -> Json:
-    answer.remember(answer.make_audio_id(index), transcript)
+async def _build_audio(answer: Answer, index: int, data: bytes, transcript: str) -> Json:
     return {
         "id": answer.make_audio_id(index),
         "data": _base64(data),
         "transcript": transcript,
-        "expires_at": compute_expiry(),
+        "expires_at": await remember_audio(answer, index, transcript),
     }

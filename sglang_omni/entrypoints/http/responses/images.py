@@ -1,7 +1,7 @@
 """Answers of the image routes: a JSON object with all images, or events while they are drawn."""
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from sglang_omni.protocol.images import ImageFields, ImageFileFormat
 
 Json = dict[str, Any]
 ImageEvents = AsyncGenerator[ImageEvent, None]
-StoreFile = Callable[[bytes, ImageFileFormat], str]
+StoreFile = Callable[[bytes, ImageFileFormat], Awaitable[str]]
 """Stores a file and returns its URL."""
 
 
@@ -44,7 +44,7 @@ class ImageAnswer:
         """Return an image as an entry of `data`."""
         data = await self.encoder.encode(image.pixels)
         if self.body.response_format == "url":
-            content = {"url": self.store_file(data, self.body.output_format)}
+            content = {"url": await self.store_file(data, self.body.output_format)}
         else:
             content = {"b64_json": await encode_base64(data)}
         return {**content, "seed": image.seed}

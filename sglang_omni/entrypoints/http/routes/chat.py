@@ -16,12 +16,17 @@ from sglang_omni.entrypoints.http.request_body.json_route import (
     JSONRoute,
     get_large_body_size,
 )
-from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
+from sglang_omni.entrypoints.http.request_metadata import (
+    build_request_metadata,
+    get_owner,
+    get_state_tenant,
+)
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse
 from sglang_omni.entrypoints.http.responses.chat_chunks import stream_chunks
 from sglang_omni.entrypoints.http.responses.chat_completion import (
     Answer,
+    Remember,
     build_completion,
     encode_completion,
 )
@@ -29,6 +34,7 @@ from sglang_omni.entrypoints.http.responses.image_files import FileEvents, Image
 from sglang_omni.entrypoints.requests.chat import build_chat_request
 from sglang_omni.entrypoints.requests.chat_images import CHAT_IMAGE_NAMES, build_chat_images
 from sglang_omni.entrypoints.requests.choices import expand_choices
+from sglang_omni.entrypoints.requests.messages import list_cited_audio
 from sglang_omni.entrypoints.requests.metadata import require_model
 from sglang_omni.entrypoints.requests.sampling import is_text_fixed
 from sglang_omni.pipeline.completeness import require_finished
@@ -87,10 +93,8 @@ def start_choices(body: ChatBody, chat: ChatRequest, backend: Backend) -> list[F
     return [encoder.encode_events(answer(*choice)) for choice in zip(chats, images, strict=True)]
 
 
-def build_answer(
-    body: ChatBody, backend: Backend, chat: ChatRequest, transcripts: AudioTranscriptCache
-) -> Answer:
-    """Return the properties of the answer."""
+def build_answer(body: ChatBody, backend: Backend, chat: ChatRequest, remember: Remember) -> Answer:
+    """Return the properties of the answer. `remember` keeps the transcripts of its audio."""
     return Answer(
         request_id=chat.id,
         model=require_model(body.model, backend),
@@ -99,7 +103,7 @@ def build_answer(
         seed_applies_to=get_seed_scope(body, backend),
         include_usage=body.stream_options is not None and body.stream_options.include_usage,
         token_text=backend.decode_token if body.logprobs else None,
-        remember=partial(transcripts.keep, chat.tenant),
+        remember=remember,
     )
 
 
@@ -121,10 +125,9 @@ class ChatRoute(JSONRoute):
     field_rules = CHAT_RULES
 
 
-def create_router(backend: Backend) -> APIRouter:
-    """Return the chat route of `backend`."""
+def create_router(backend: Backend, transcripts: AudioTranscriptCache) -> APIRouter:
+    """Return the chat route of `backend`, which keeps what was spoken in `transcripts`."""
     router = APIRouter(tags=["chat"], route_class=ChatRoute)
-    transcripts = AudioTranscriptCache()
     examples = _build_examples(backend.model, draws_images=backend.capabilities.image_output)
 
     @router.post(
@@ -145,12 +148,12 @@ def create_router(backend: Backend) -> APIRouter:
         the server can, the sampled `text`.
         """
         metadata = build_request_metadata(request, body)
-        recall = partial(transcripts.recall, metadata.tenant)
-        owner = get_owner(request)
+        owner, tenant = get_owner(request), get_state_tenant(request)
+        recall = (await transcripts.recall(tenant, list_cited_audio(body))).get
         # Converting a large body takes about as long as parsing it, so it runs in a thread too.
         size = get_large_body_size(request)
         chat = await run_off_loop(size, build_chat_request, body, backend, metadata, owner, recall)
-        answer = build_answer(body, backend, chat, transcripts)
+        answer = build_answer(body, backend, chat, partial(transcripts.keep, tenant))
         choices = start_choices(body, chat, backend)
         headers = answer.audio.headers if answer.audio else {}
         if body.stream:

@@ -103,9 +103,9 @@ class ImageResponder:
             return sse.NamedSSEResponse(stream_images(events, answer, kind))
         return CancellableResponse(partial(_respond, events, answer))
 
-    def _store_file(self, request: Request, data: bytes, file_type: ImageFileFormat) -> str:
+    async def _store_file(self, request: Request, data: bytes, file_type: ImageFileFormat) -> str:
         """Return the URL of a file, at the address that the client knows the server by."""
-        name = self._store.add(data, file_type)
+        name = await self._store.add(data, file_type)
         return f"{str(request.base_url).rstrip('/')}{IMAGE_FILES_PREFIX}{name}"
 
 
@@ -141,13 +141,12 @@ def _document_edit(model: str) -> dict[str, Any]:
     return form
 
 
-def create_router(backend: Backend) -> APIRouter:
+def create_router(backend: Backend, store: ImageStore) -> APIRouter:
     """Return the image routes of `backend`.
 
-    Where it draws no images, the routes say so, and the documentation leaves them out.
+    `store` keeps images that are fetched by URL. Where the backend draws none, the routes say so,
+    and the documentation leaves them out.
     """
-    options = backend.image_options
-    store = ImageStore(options.url_bytes, options.url_seconds)
     responder = ImageResponder(backend, store)
     router = APIRouter(tags=["images"], include_in_schema=backend.capabilities.image_output)
     router.include_router(_create_generation_router(backend, responder))
@@ -172,7 +171,7 @@ def create_router(backend: Backend) -> APIRouter:
     async def fetch_image(name: str) -> Response:
         """Return an image that was asked for as a URL, until it expires. It needs no key."""
         backend.require_images()
-        stored = store.get(name)
+        stored = await store.get(name)
         if stored is None:
             raise ImageNotFound("no such image, or its URL has expired")
         return Response(

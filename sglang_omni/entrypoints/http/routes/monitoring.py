@@ -54,8 +54,8 @@ def create_router(backend: Backend, recorder: TraceRecorder) -> APIRouter:
             return is_own and trace.id != state.request_id
 
         is_last = request_id == LAST
-        trace = recorder.find_last(is_visible) if is_last else recorder.find(request_id)
-        if trace is None or not is_visible(trace):
+        trace = recorder.find_last(is_visible) if is_last else recorder.find(request_id, is_visible)
+        if trace is None:
             raise RequestNotFound(f"no running or recent request {request_id[:64]!r}")
         return trace_to_dict(trace, time.monotonic())
 

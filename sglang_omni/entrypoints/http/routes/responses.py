@@ -11,7 +11,10 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import EVENT_STREAM, document_examples, document_success
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, get_large_body_size
-from sglang_omni.entrypoints.http.request_metadata import build_request_metadata
+from sglang_omni.entrypoints.http.request_metadata import (
+    build_request_metadata,
+    get_state_tenant,
+)
 from sglang_omni.entrypoints.http.response_store import (
     Json,
     ResponseStore,
@@ -170,7 +173,7 @@ def create_router(backend: Backend, store: ResponseStore) -> APIRouter:
         `previous_response_id` goes on from it.
         """
         metadata = build_request_metadata(request, body)
-        tenant, size = metadata.tenant, get_large_body_size(request)
+        tenant, size = get_state_tenant(request), get_large_body_size(request)
         conversation = await read_conversation(store, tenant, body.previous_response_id)
         items = await resolve_references(store, tenant, body.input)
         # Converting a large body takes about as long as parsing it, so it runs in a thread too.

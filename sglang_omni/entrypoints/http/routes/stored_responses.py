@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from sglang_omni.entrypoints.http.errors import RESPONSES
-from sglang_omni.entrypoints.http.request_metadata import get_tenant
+from sglang_omni.entrypoints.http.request_metadata import get_state_tenant
 from sglang_omni.entrypoints.http.response_store import ResponseStore, StoredResponse
 from sglang_omni.entrypoints.http.responses.input_items import Order, build_item_page
 from sglang_omni.entrypoints.http.stored_conversation import list_items, read_conversation
@@ -22,7 +22,7 @@ def _make_not_found(response_id: str) -> ResponseNotFound:
 
 async def _find(store: ResponseStore, request: Request, response_id: str) -> StoredResponse:
     """Return a response of the caller. Raises `ResponseNotFound`."""
-    stored = await store.get(get_tenant(request), response_id)
+    stored = await store.get(get_state_tenant(request), response_id)
     if stored is None:
         raise _make_not_found(response_id)
     return stored
@@ -45,7 +45,7 @@ def create_router(store: ResponseStore) -> APIRouter:
     @router.delete("/v1/responses/{response_id}", responses=RESPONSES)
     async def delete_response(response_id: str, request: Request) -> dict[str, Any]:
         """Delete a stored response. Conversations that went on from it cannot go on."""
-        if not await store.delete(get_tenant(request), response_id):
+        if not await store.delete(get_state_tenant(request), response_id):
             raise _make_not_found(response_id)
         return {"id": response_id, "object": "response", "deleted": True}
 
@@ -59,7 +59,7 @@ def create_router(store: ResponseStore) -> APIRouter:
     ) -> dict[str, Any]:
         """List what a stored response answers: its conversation so far and its own input."""
         stored = await _find(store, request, response_id)
-        earlier = await read_conversation(store, get_tenant(request), stored.previous_id)
+        earlier = await read_conversation(store, get_state_tenant(request), stored.previous_id)
         items = [*list_items(earlier), *stored.input_items]
         return build_item_page(items, order, limit, after)
 

@@ -12,7 +12,7 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.request_body.form import document_form, read_form
 from sglang_omni.entrypoints.http.request_metadata import get_owner
-from sglang_omni.entrypoints.requests.voices import check_speakable
+from sglang_omni.entrypoints.requests.voices import check_cloning, check_speakable
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.body import FormBody
 from sglang_omni.voices.registry import UploadedRecording
@@ -109,6 +109,7 @@ def create_router(backend: Backend) -> APIRouter:
 
         Only the key that stored it can see it. The server keeps the voice, not the recording.
         """
+        check_cloning(backend.capabilities, FILE_FIELDS[0])
         fields, recording = await read_form(request, VoiceForm, FILE_FIELDS)
         check_speakable(fields.ref_text or "", backend.capabilities, "ref_text")
         upload = UploadedRecording(

@@ -1,6 +1,7 @@
 """What holds for every request: its id, its size, the envelope."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import httpx
@@ -36,9 +37,34 @@ def post(http: httpx.Client, content: bytes | Iterator[bytes]) -> httpx.Response
 def test_every_response_has_a_request_id_of_its_own(
     http: httpx.Client, method: str, path: str, status: int
 ) -> None:
-    replies = [http.request(method, path, headers={"X-Request-Id": "mine"}) for _ in range(2)]
+    replies = [http.request(method, path) for _ in range(2)]
     assert {reply.status_code for reply in replies} == {status}
-    assert len({reply.headers["x-request-id"] for reply in replies} | {"mine"}) == 3
+    assert len({reply.headers["x-request-id"] for reply in replies}) == 2
+
+
+@pytest.mark.parametrize("given", ["mine", "req-7f.3:a_b", "0" * 128])
+def test_the_callers_id_is_echoed_and_finds_its_timeline(
+    http: httpx.Client, backend: FakeBackend, given: str
+) -> None:
+    reply, later = (
+        http.post("/v1/chat/completions", json=CHAT, headers={"X-Request-Id": given})
+        for _ in range(2)
+    )
+    assert reply.headers["x-request-id"] == given
+    # Others may send the same: what the server stores and answers has an id of its own.
+    own = [request.id for request in backend.requests]
+    assert len({*own, given}) == 3
+    assert later.json()["id"] == f"chatcmpl-{own[1]}"
+    found = http.get(f"/v1/requests/{given}").json()
+    assert (found["id"], found["given_id"]) == (own[1], given)
+    assert http.get(f"/v1/requests/{own[0]}").json()["id"] == own[0]
+
+
+@pytest.mark.parametrize("given", ["", "two words", "a/b", "-", "<b>", "0" * 129, "é"])
+def test_an_id_that_is_no_plain_word_is_replaced(http: httpx.Client, given: str) -> None:
+    reply = http.get("/health", headers={b"X-Request-Id": given.encode()})
+    assert reply.status_code == 200
+    assert re.fullmatch("[0-9a-f]{32}", reply.headers["x-request-id"])
 
 
 def test_the_request_id_is_the_pipelines_and_the_answers(

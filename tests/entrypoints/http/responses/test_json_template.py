@@ -30,7 +30,10 @@ def test_what_needs_no_escape_is_put_in_as_it_is() -> None:
 
 @pytest.mark.parametrize("include_usage", [False, True])
 async def test_a_chunk_of_text_has_every_field_of_the_answers_chunks(include_usage: bool) -> None:
-    answer = Answer('r"1', "org/ming", True, None, None, include_usage)
+    async def remember(audio_id: str, transcript: str) -> bool:
+        raise AssertionError("there is no audio")
+
+    answer = Answer('r"1', "org/ming", True, None, None, include_usage, remember)
     writer = ChunkWriter(answer, index=2)
     first, text = await writer.write(TextDelta("one"))
     assert isinstance(first, dict)

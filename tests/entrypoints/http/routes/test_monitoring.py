@@ -75,15 +75,15 @@ def test_engines_are_shown_as_they_are(
     http: httpx.Client, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = {"state": "ready", "restarts": 2, "counters": {"active_slots": 3, "steps": 9}}
-    other = {**state, "state": "restarting", "kind": "talker", "replica": 1}
+    other = {**state, "state": "restarting", "kind": "talker", "replica": 1, "node": "b"}
     engines = {"talker": state, "talker-1": other}
     monkeypatch.setattr(backend, "engines", lambda: engines)
     shown = samples(http)
-    assert shown["sgl_omni_engine_up", "talker", "0"] == 1
-    assert shown["sgl_omni_engine_up", "talker", "1"] == 0
-    assert shown["sgl_omni_engine_restarts_total", "talker", "0"] == 2
-    assert shown["sgl_omni_engine_active_slots", "talker", "0"] == 3
-    assert shown["sgl_omni_engine_steps_total", "talker", "0"] == 9
+    assert shown["sgl_omni_engine_up", "talker", "", "0"] == 1
+    assert shown["sgl_omni_engine_up", "talker", "b", "1"] == 0
+    assert shown["sgl_omni_engine_restarts_total", "talker", "", "0"] == 2
+    assert shown["sgl_omni_engine_active_slots", "talker", "", "0"] == 3
+    assert shown["sgl_omni_engine_steps_total", "talker", "", "0"] == 9
 
 
 def test_an_address_nobody_declared_makes_no_series_of_its_own(http: httpx.Client) -> None:

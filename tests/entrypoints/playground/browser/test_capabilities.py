@@ -85,6 +85,30 @@ def test_styles_are_offered_only_where_the_model_follows_them(
     assert backend.requests[-1].style.instruction is None
 
 
+def test_only_the_fields_of_a_style_that_the_model_follows_are_offered(
+    chromium: Browser, server: Served, expect: Any
+) -> None:
+    page = opened(chromium, server, {**FULL, "instruction_fields": ["speed", "pitch"]})
+    page.get_by_role("tab", name="Read aloud").click()
+    for field in ("Pace", "Pitch"):
+        expect(page.get_by_label(field)).to_be_visible()
+    for field in ("Style, in words", "Emotion", "Dialect", "Volume"):
+        expect(page.get_by_label(field)).to_be_hidden()
+    assert barriers(page) == []
+
+
+@pytest.mark.parametrize("clones", [True, False])
+def test_a_voice_is_recorded_only_where_the_model_speaks_in_it(
+    chromium: Browser, server: Served, expect: Any, clones: bool
+) -> None:
+    page = opened(chromium, server, {**FULL, "voice_cloning": clones})
+    page.get_by_role("tab", name="Voices").click()
+    expect(page.get_by_role("heading", name="Presets")).to_be_visible()
+    expect(page.get_by_role("heading", name="Your voices")).to_have_count(int(clones))
+    expect(page.get_by_role("button", name="Record", exact=True)).to_have_count(int(clones))
+    assert barriers(page) == []
+
+
 @pytest.mark.parametrize("capabilities", [FULL, None])
 def test_what_a_model_can_do_is_offered_whole(
     chromium: Browser, server: Served, expect: Any, capabilities: dict[str, Any] | None
