@@ -128,11 +128,14 @@ def test_files_that_compose_mounts_exist() -> None:
     assert all((DEPLOY / "docker" / one).is_file() for one in mounted)
 
 
-def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
-    unit = (DEPLOY / "systemd" / "sglang-omni.service").read_text()
+@pytest.mark.parametrize(
+    "name", ["sglang-omni.service", "sglang-omni-node.service", "sglang-omni-ray.service"]
+)
+def test_the_unit_is_one_that_systemd_takes(name: str, tmp_path: Path) -> None:
+    unit = (DEPLOY / "systemd" / name).read_text()
     # The program must exist where the unit is checked.
-    copy = tmp_path / "sglang-omni.service"
-    copy.write_text(unit.replace("/opt/omni/bin/sgl-omni", "/bin/true"))
+    copy = tmp_path / name
+    copy.write_text(re.sub("/opt/omni/bin/(sgl-omni|ray)", "/bin/true", unit))
     assert "sglang-omni" not in run(find_program("systemd-analyze"), "verify", copy)
 
 
@@ -147,6 +150,19 @@ def test_nginx_takes_its_file(tmp_path: Path) -> None:
 def test_caddy_takes_its_file() -> None:
     caddy = find_program("caddy")
     run(caddy, "validate", "--adapter", "caddyfile", "--config", DEPLOY / "caddy" / "Caddyfile")
+
+
+def test_haproxy_takes_its_file() -> None:
+    printed = run(find_program("haproxy"), "-c", "-f", DEPLOY / "haproxy" / "haproxy.cfg")
+    assert "WARNING" not in printed
+
+
+def test_haproxy_leaves_streams_to_a_server_that_drains() -> None:
+    lines = (DEPLOY / "haproxy" / "haproxy.cfg").read_text().splitlines()
+    settings = " ".join(line for line in lines if not line.strip().startswith("#"))
+    assert "shutdown-sessions" not in settings
+    # A connection that broke may have been a request that ran: it is not sent again.
+    assert "retry-on conn-failure 503 " in settings
 
 
 @pytest.mark.parametrize("values", [(), ("all_values.yaml",)])

@@ -307,7 +307,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             *("Engines", "1 if an engine is ready, else 0.", "short"),
-            (Query(f"sgl_omni_engine_up{{{ON}}}", "{{instance}} {{engine}} {{replica}}"),),
+            (Query(f"sgl_omni_engine_up{{{ON}}}", "{{instance}} {{engine}} {{replica}} {{node}}"),),
             width=12,
             maximum=1,
         ),
@@ -316,7 +316,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             (
                 Query(
                     f"increase(sgl_omni_engine_restarts_total{{{ON}}}[1h])",
-                    "{{instance}} {{engine}} {{replica}}",
+                    "{{instance}} {{engine}} {{replica}} {{node}}",
                 ),
             ),
             thresholds=(1, 3),

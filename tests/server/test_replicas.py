@@ -72,5 +72,5 @@ def test_one_of_two_talkers_is_killed_under_load(pair: RunningServer) -> None:
             assert "speech.audio.done" in one.text
     metrics = HTTP.get(f"{pair.url}/metrics").text
     for replica, restarts in (("0", 1), ("1", 0)):
-        labels = f'{{engine="talker",replica="{replica}"}}'
+        labels = f'{{engine="talker",node="",replica="{replica}"}}'
         assert f"sgl_omni_engine_restarts_total{labels} {restarts}.0" in metrics
