@@ -5,6 +5,7 @@ import platform
 import re
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -33,6 +34,11 @@ def deep_gemm_version() -> str:
         return version("sgl-deep-gemm")
     except PackageNotFoundError:
         return "not installed"
+
+
+def has_deep_gemm() -> bool:
+    """Return whether SGLang finds DeepGEMM."""
+    return find_spec("deep_gemm") is not None
 
 
 def _processor() -> str:

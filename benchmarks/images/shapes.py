@@ -88,33 +88,49 @@ SMALL = ImageShapes(
 )
 
 
-def random_image_modules(
-    shapes: ImageShapes, device: torch.device, dtype: torch.dtype
-) -> ImageModules:
+@dataclass(frozen=True)
+class RandomModules:
+    """The modules that the image folders hold, with random weights."""
+
+    connector: Connector
+    glyph_encoder: GlyphEncoder
+    glyph_mapper: GlyphMapper
+    transformer: nn.Module
+    vae: nn.Module
+
+
+def random_modules(shapes: ImageShapes, device: torch.device, dtype: torch.dtype) -> RandomModules:
     """Build modules of these shapes; the weights are the same ones every time."""
     from diffusers import AutoencoderKL, ZImageTransformer2DModel
 
     with use_device_and_dtype(device, dtype):
-        connector = Connector(shapes.head, shapes.connector, shapes.thinker_width)
-        encoder, mapper = GlyphEncoder(shapes.glyphs), GlyphMapper(shapes.glyphs)
         transformer: Any = ZImageTransformer2DModel
-        transformer = transformer.from_config(shapes.transformer)
         vae: Any = AutoencoderKL
-        vae = vae.from_config(shapes.vae)
-    for module in (connector, encoder, mapper, transformer, vae):
-        _freeze(module)
+        modules = RandomModules(
+            Connector(shapes.head, shapes.connector, shapes.thinker_width),
+            GlyphEncoder(shapes.glyphs),
+            GlyphMapper(shapes.glyphs),
+            transformer.from_config(shapes.transformer),
+            vae.from_config(shapes.vae),
+        )
+    for module in vars(modules).values():
+        randomise_weights(module)
+        module.eval().requires_grad_(False)
+    return modules
+
+
+def random_image_modules(
+    shapes: ImageShapes, device: torch.device, dtype: torch.dtype
+) -> ImageModules:
+    """Build the modules as the loader of a checkpoint returns them."""
+    modules = random_modules(shapes, device, dtype)
     tokenizer = GlyphTokenizer((), shapes.glyphs.max_length)
     return ImageModules(
         torch.zeros(shapes.head.num_queries, shapes.thinker_width, dtype=dtype),
-        connector,
-        GlyphBranch(tokenizer, encoder, mapper),
-        transformer,
-        ImageVAE(vae),
+        modules.connector,
+        GlyphBranch(tokenizer, modules.glyph_encoder, modules.glyph_mapper),
+        modules.transformer,
+        ImageVAE(modules.vae),
         SCHEDULER,
         shapes.head.img_gen_resolutions,
     )
-
-
-def _freeze(module: nn.Module) -> None:
-    randomise_weights(module)
-    module.eval().requires_grad_(False)

@@ -1,19 +1,19 @@
 r"""Write a checkpoint of the whole system at the released shapes, with random weights.
 
-    python -m benchmarks.synthetic.system_checkpoint DIR --fp8
+    python -m benchmarks.synthetic.system_checkpoint DIR --fp8        # or --int4
     SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.synthetic.random_models \
         sgl-omni serve --version v1 --model-path DIR --talker.min_patches 10 --talker.max_patches 10
 
-Encoders, talker and VAE are on disk (7 GB); the thinker (100 or 200 GB) is drawn on the GPU as it
-loads. With random weights no sentence would end, so the thinker's answer is scripted: every forward
-pass is real, and then the next token of the script is made the most likely. The script has 25
-tokens, and its first sentence ends at the 12th; with the options above it is 20 patches of speech,
-6.4 s.
+Encoders, talker and VAE are on disk (7 GB), with `--images` the image folders too (15 GB); the
+thinker (52 to 200 GB) is drawn on the GPU as it loads. With random weights no sentence would end,
+so the thinker's answer is scripted: every forward pass is real, and then the next token of the
+script is made the most likely. The script has 25 tokens, and its first sentence ends at the 12th;
+with the options above it is 20 patches of speech, 6.4 s.
 """
 
 import argparse
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,16 @@ from tokenizers import Tokenizer
 
 from benchmarks.encoders.shapes import REAL
 from benchmarks.encoders.shapes import SMALL as SMALL_ENCODERS
+from benchmarks.images.shapes import REAL as REAL_IMAGES
+from benchmarks.images.shapes import SMALL as SMALL_IMAGES
+from benchmarks.images.shapes import ImageShapes
+from benchmarks.synthetic.image_folders import remove_image_folders, write_image_folders
 from benchmarks.synthetic.random_models.names import SCRIPT
 from benchmarks.synthetic.speech_checkpoint import FastRandomWeights, write_speech_checkpoint
-from benchmarks.talker.shapes import TALKER, VAE
-from benchmarks.thinker.shapes import SHAPE, SMALL, build_config
+from benchmarks.talker.shapes import SMALL_TALKER, SMALL_VAE, TALKER, VAE
+from benchmarks.thinker.shapes import SHAPE, SMALL, add_weights_options, build_config
 from sglang_omni.models.ming.config import EncoderConfig, TalkerConfig, VAEConfig
+from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE
 from sglang_omni.models.ming.tiny import configs
 from sglang_omni.models.ming.tiny.encoders import sample_encoder_weights
 from sglang_omni.models.ming.tiny.files import write_json
@@ -44,18 +49,28 @@ def write_system_checkpoint(
     shape: dict[str, Any],
     encoders: EncoderConfig,
     speech: tuple[TalkerConfig, VAEConfig],
-    fp8: bool,
+    images: ImageShapes | None,
+    weights: str,
     device: torch.device,
 ) -> None:
-    """Write everything except the thinker's weights to the new folder `folder`."""
+    """Write everything except the thinker's weights to the new folder `folder`.
+
+    Without `images` the checkpoint draws nothing.
+    """
     write_speech_checkpoint(folder, *speech, patches=NEVER_PATCHES, device=device)
     tokenizer = build_thinker_tokenizer()
-    config = build_config("plug-in", shape, fp8) | encoder_config(encoders)
+    config = build_config("plug-in", shape, weights) | encoder_config(encoders)
+    # SGLang takes the first, which is drawn; the server knows the family by the second.
+    config["architectures"] = [*config["architectures"], ARCHITECTURE]
     config[SCRIPT] = script_ids(tokenizer)
     for path in folder.glob("model*"):
         path.unlink()
     write_json(folder / "config.json", config)
     write_shards(folder, sample_encoder_weights(FastRandomWeights(device), config))
+    if images is None:
+        remove_image_folders(folder)
+    else:
+        write_image_folders(folder, images, device)
 
 
 def encoder_config(encoders: EncoderConfig) -> dict[str, Any]:
@@ -93,19 +108,27 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--fp8", action="store_true", help="the thinker in block FP8")
+    add_weights_options(parser)
     parser.add_argument("--layers", type=int, help="of the thinker; fewer for a quick look")
-    parser.add_argument("--small", action="store_true", help="small thinker and encoders")
+    parser.add_argument("--images", action="store_true", help="with image output")
+    parser.add_argument("--small", action="store_true", help="small shapes, to see that it runs")
     parser.add_argument("--force", action="store_true", help="replace the folder")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     if options.force:
         shutil.rmtree(options.folder, ignore_errors=True)
-    shape, encoders = (SMALL, SMALL_ENCODERS) if options.small else (SHAPE, REAL)
+    shape, encoders, speech = SHAPE, REAL, (TALKER, VAE)
+    if options.small:
+        shape, encoders, speech = SMALL, SMALL_ENCODERS, (SMALL_TALKER, SMALL_VAE)
     if options.layers:
         shape = shape | {"num_hidden_layers": options.layers}
+    images = (SMALL_IMAGES if options.small else REAL_IMAGES) if options.images else None
+    if images:
+        images = replace(images, thinker_width=shape["hidden_size"])
     device = torch.device(options.device)
-    write_system_checkpoint(options.folder, shape, encoders, (TALKER, VAE), options.fp8, device)
+    write_system_checkpoint(
+        options.folder, shape, encoders, speech, images, options.weights, device
+    )
     print(f"wrote {options.folder}")
 
 

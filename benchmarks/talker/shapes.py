@@ -31,6 +31,32 @@ DEEP = replace(TALKER, flow=replace(_FLOW, depth=28), aggregator=replace(_FLOW, 
 """The 28-layer flow model of some published step times."""
 VAE = VAEConfig(44_100, 4, VAESideConfig(882, 64, _WINDOWED), VAESideConfig(882, 64, _WINDOWED))
 
+# Shapes that any machine can run, to try a benchmark.
+_SMALL_LLM = replace(
+    _LLM,
+    hidden_size=128,
+    intermediate_size=160,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    vocab_size=2048,
+)
+_SMALL_FLOW = replace(_FLOW, hidden_size=128, depth=2, num_heads=2)
+_SMALL_BACKBONE = replace(
+    _WINDOWED,
+    hidden_size=64,
+    intermediate_size=96,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+)
+SMALL_TALKER = replace(TALKER, llm=_SMALL_LLM, flow=_SMALL_FLOW, aggregator=_SMALL_FLOW)
+SMALL_VAE = replace(
+    VAE,
+    encoder=replace(VAE.encoder, backbone=_SMALL_BACKBONE),
+    decoder=replace(VAE.decoder, backbone=_SMALL_BACKBONE),
+)
+
 VOICE_PATCHES = 12
 STOP_LOGIT = -8.0
 

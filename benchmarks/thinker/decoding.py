@@ -1,6 +1,7 @@
 """Measure how fast the thinker decodes at the released shape, beside SGLang's own BailingMoeV2.
 
     python -m benchmarks.thinker.decoding --fp8 --clients 1,8,16,32,64 --out FILE
+    python -m benchmarks.thinker.decoding --int4 --clients 1,16,32,64 --out FILE
     python -m benchmarks.thinker.decoding --tp 2 --systems plug-in --out FILE
     python -m benchmarks.thinker.decoding --small --device cpu --clients 1,4 --tokens 16 --out FILE
 
@@ -9,12 +10,18 @@ The weights are random, of the real shape, and drawn on the device
 decode batch uses per layer. Every system runs in a process of its own with our server's options,
 one after the other on one machine. Clients start together; `tokens_per_s` counts the tokens between
 the time when the last client starts to decode and the time when the first ends. TTFT is that of
-prompts that all arrive at once. `--profile DIR` leaves traces for `benchmarks.thinker.profile`.
+prompts that all arrive at once. `weights_gb` are those that a step reads, and
+`share_of_weight_traffic` is the least time that this takes, in parts of the step's. `--profile DIR`
+leaves traces for `benchmarks.thinker.profile`.
+
+In four bits, SGLang runs its Triton kernels (`moe_wna16`), which have experts in four bits and the
+rest in bfloat16. In FP8 it runs twice where DeepGEMM is installed, with it and without.
 """
 
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -28,8 +35,15 @@ from benchmarks.synthetic.random_models import names
 from benchmarks.synthetic.random_models.census import FILE, ROWS, count_experts_used
 from benchmarks.thinker.load import Round, run_rounds
 from benchmarks.thinker.profile import write_trace
-from benchmarks.thinker.shapes import SHAPE, SMALL, write_shape_checkpoint
-from measurement.environment import deep_gemm_version, fingerprint
+from benchmarks.thinker.shapes import (
+    SHAPE,
+    SMALL,
+    STOCK_INT4_METHOD,
+    add_weights_options,
+    write_shape_checkpoint,
+)
+from benchmarks.thinker.weight_traffic import shortest_step_ms, step_bytes
+from measurement.environment import deep_gemm_version, fingerprint, has_deep_gemm
 from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.thinker.contract import ThinkerSettings
@@ -38,7 +52,10 @@ from sglang_omni.engines.thinker.moe_configs import build_moe_environment
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.registry import default_family
 
-SYSTEMS = ("plug-in", "stock")
+STOCK_ALONE = "stock without DeepGEMM"
+SYSTEMS = ("plug-in", "stock", STOCK_ALONE)
+# SGLang's switch for DeepGEMM.
+DEEP_GEMM = "SGLANG_ENABLE_JIT_DEEPGEMM"
 # For the plug-in's model alone, and without influence on speed.
 PLUG_IN_ONLY = ("json_model_override_args",)
 MEMORY_SHARE = 0.92
@@ -51,11 +68,13 @@ class Job:
     """One system at one precision.
 
     `server_args` are SGLang's, by name, and override ours. `profile` is a folder for traces.
+    `deep_gemm` is its version, or why SGLang does not use it.
     """
 
     system: str
     shape: Mapping[str, Any]
-    fp8: bool
+    weights: str
+    deep_gemm: str
     tp: int
     device: str
     clients: tuple[int, ...]
@@ -64,6 +83,11 @@ class Job:
     rounds: int
     server_args: Mapping[str, Any] = field(default_factory=dict)
     profile: str | None = None
+
+    @property
+    def model(self) -> str:
+        """Return which model class runs."""
+        return "plug-in" if self.system == "plug-in" else "stock"
 
     @property
     def census_rows(self) -> int:
@@ -94,7 +118,7 @@ def measure(job: Job) -> Iterator[Row]:
     """
     with tempfile.TemporaryDirectory() as temp_dir:
         folder = Path(temp_dir)
-        write_shape_checkpoint(folder, job.system, dict(job.shape), job.fp8)
+        write_shape_checkpoint(folder, job.model, dict(job.shape), job.weights)
         settings = build_settings(job, folder)
         os.environ |= build_environment(settings, threads=max(1, (os.cpu_count() or 1) // job.tp))
         os.environ |= {
@@ -102,14 +126,18 @@ def measure(job: Job) -> Iterator[Row]:
             ROWS: str(job.census_rows),
             FILE: str(folder / "census.json"),
         }
+        if job.system == STOCK_ALONE:
+            os.environ[DEEP_GEMM] = "false"
         arguments = build_server_args(
             settings, find_rendezvous_port(), default_family().sglang_args()
         )
         if job.system == "plug-in" and job.device == "cuda":
             config = read_json(folder / "config.json")
             os.environ |= build_moe_environment(config, list_visible_gpus()[0].name, job.tp)
-        if job.system == "stock":
+        if job.model == "stock":
             arguments = {k: v for k, v in arguments.items() if k not in PLUG_IN_ONLY}
+            if job.weights == "int4":
+                arguments["quantization"] = STOCK_INT4_METHOD
         yield from _measure_engine(job, arguments, folder / "census.json")
 
 
@@ -134,7 +162,14 @@ def _measure_engine(job: Job, arguments: dict[str, Any], census: Path) -> Iterat
                 experts_used = count_experts_used(
                     layers, row["clients"], int(job.shape["num_experts"])
                 )
-                yield {**about, "round": number, **row, "experts_touched": experts_used}
+                traffic = describe_traffic(job, row["tpot_ms"], experts_used)
+                yield {
+                    **about,
+                    "round": number,
+                    **row,
+                    **traffic,
+                    "experts_touched": experts_used,
+                }
         for count in job.clients if job.profile else ():
             path = Path(job.profile or "") / f"{job.system}-{count}.trace.json.gz"
             write_trace(engine, count, job.prompt, vocabulary, path)
@@ -142,37 +177,66 @@ def _measure_engine(job: Job, arguments: dict[str, Any], census: Path) -> Iterat
         engine.shutdown()
 
 
-def run_job(job: Job) -> list[Row]:
-    """Measure in this process, print each row and return all."""
+def describe_traffic(job: Job, step_ms: float, experts_used: list[int]) -> Row:
+    """Return the weights that a step reads, and the least time for that in parts of the step's."""
+    num_bytes = step_bytes(job.model, job.shape, job.weights, experts_used)
+    gpu_name = list_visible_gpus()[0].name if job.device == "cuda" else "none"
+    floor_ms = shortest_step_ms(gpu_name, num_bytes, job.tp)
+    share = None if floor_ms is None else round(floor_ms / step_ms, 3)
+    return {"weights_gb": round(num_bytes / 1e9, 2), "share_of_weight_traffic": share}
+
+
+def run_job(job: Job) -> tuple[list[Row], str | None]:
+    """Measure in this process and print each row.
+
+    Returns all rows that were measured, and why there are no more if it failed.
+    """
     rows = []
-    for row in measure(job):
-        print_row(row)
-        rows.append(row)
-    return rows
+    try:
+        for row in measure(job):
+            print_row(row)
+            rows.append(row)
+    except Exception as error:
+        return rows, describe_error(error)
+    return rows, None
+
+
+def describe_error(error: Exception) -> str:
+    """Return the kind of an error and the beginning of its message."""
+    return f"{type(error).__name__}: {error}"[:300]
 
 
 def print_row(row: Row) -> None:
     """Print one row as a line."""
-    experts = row["experts_touched"]
+    experts, share = row["experts_touched"], row["share_of_weight_traffic"]
     print(
-        f"{row['system']:8} {row['clients']:3} clients  {row['tokens_per_s']:8.1f} tok/s  "
+        f"{row['system']:22} {row['clients']:3} clients  {row['tokens_per_s']:8.1f} tok/s  "
         f"TPOT {row['tpot_ms']:.2f} ms  TTFT p50/p95 {row['ttft_ms']['p50']:.0f}/"
-        f"{row['ttft_ms']['p95']:.0f} ms  experts touched {min(experts)} to {max(experts)}",
+        f"{row['ttft_ms']['p95']:.0f} ms  experts touched {min(experts)} to {max(experts)}  "
+        f"weights {row['weights_gb']:.2f} GB a step"
+        + ("" if share is None else f", {share:.0%} of the time is their traffic"),
         flush=True,
     )
 
 
-def compare_systems(rows: list[Row]) -> Row:
+def compare_systems(rows: list[Row], stock: str = "stock") -> Row:
     """Return the plug-in's best tokens per second in percent of stock's, by number of clients."""
     best: dict[tuple[str, int], float] = {}
     for row in rows:
         key = row["system"], row["clients"]
         best[key] = max(best.get(key, 0.0), row["tokens_per_s"])
     return {
-        str(clients): round(100 * best["plug-in", clients] / best["stock", clients], 1)
+        str(clients): round(100 * best["plug-in", clients] / best[stock, clients], 1)
         for system, clients in best
-        if system == "stock" and ("plug-in", clients) in best
+        if system == stock and ("plug-in", clients) in best
     }
+
+
+def list_systems(weights: str, deep_gemm: bool) -> list[str]:
+    """Return the systems to measure: SGLang's without DeepGEMM only if there is a difference."""
+    return [
+        system for system in SYSTEMS if system != STOCK_ALONE or (deep_gemm and weights == "fp8")
+    ]
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
@@ -186,9 +250,9 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True, help="where to write the JSON")
-    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, help="not all of them")
     parser.add_argument("--tp", type=int, default=1)
-    parser.add_argument("--fp8", action="store_true", help="block FP8 instead of bfloat16")
+    add_weights_options(parser)
     parser.add_argument("--clients", type=parse_counts, default=(1, 8, 16, 32, 64))
     parser.add_argument("--prompt", type=int, default=128, help="tokens of each prompt")
     parser.add_argument("--tokens", type=int, default=256, help="tokens of each answer")
@@ -209,10 +273,12 @@ def build_job(system: str, options: argparse.Namespace) -> Job:
     if options.layers:
         shape = shape | {"num_hidden_layers": options.layers}
     extra = options.plug_in_args if system == "plug-in" else {}
+    is_off = os.environ.get(DEEP_GEMM, "true").lower() in ("0", "false", "no")
     return Job(
         system=system,
         shape=shape,
-        fp8=options.fp8,
+        weights=options.weights,
+        deep_gemm="off" if system == STOCK_ALONE or is_off else deep_gemm_version(),
         tp=options.tp,
         device=options.device,
         clients=options.clients,
@@ -228,22 +294,29 @@ def main() -> int:
     """Measure every system, print and write after each. Return 1 if one of them could not run."""
     options = parse_arguments()
     environment = {**fingerprint(), "deep_gemm": deep_gemm_version()}
-    result: Row = {"environment": environment, "jobs": [], "rows": []}
+    result: Row = {"environment": environment, "command": sys.argv[1:], "jobs": [], "rows": []}
     print(json.dumps(result["environment"]))
     failed = 0
-    for system in options.systems:
+    for system in options.systems or list_systems(options.weights, has_deep_gemm()):
         job = build_job(system, options)
         result["jobs"].append(asdict(job))
         try:
             with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-                result["rows"] += pool.submit(run_job, job).result()
+                rows, reason = pool.submit(run_job, job).result()
         except Exception as error:
+            rows, reason = [], describe_error(error)
+        result["rows"] += rows
+        if reason is not None:
             failed += 1
-            result.setdefault("failed", {})[system] = f"{type(error).__name__}: {error}"[:300]
-            print(f"{system} failed: {error}", flush=True)
+            result.setdefault("failed", {})[system] = reason
+            print(f"{system} failed: {reason}", flush=True)
         result["plug_in_over_stock_percent"] = compare_systems(result["rows"])
+        result["plug_in_over_stock_without_deep_gemm_percent"] = compare_systems(
+            result["rows"], STOCK_ALONE
+        )
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"plug-in over stock, percent: {json.dumps(result['plug_in_over_stock_percent'])}")
+    for name in ("stock", "stock_without_deep_gemm"):
+        print(f"plug-in over {name}: {json.dumps(result[f'plug_in_over_{name}_percent'])} percent")
     return 1 if failed else 0
 
 

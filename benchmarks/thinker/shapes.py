@@ -3,6 +3,7 @@
 `plug-in` is this project's model; `stock` is SGLang's own text-only BailingMoeV2 at the same shape.
 """
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from safetensors.torch import save_file
 
 from benchmarks.synthetic.random_models.names import PLUG_IN, STOCK, STOCK_TYPE
 from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
+from sglang_omni.models.ming.thinker.int4.layout import GROUP, build_int4_config
 from sglang_omni.models.ming.tiny.configs import build_thinker_token_ids
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.write import write_thinker_tokenizer
@@ -68,13 +70,26 @@ STOCK_CONSTANTS: Json = {
     "norm_head": False,
 }
 FP8: Json = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+# Experts in four bits for SGLang's Triton kernels (`moe_wna16`), symmetric as ours are. The rest is
+# in bfloat16: SGLang's kernels for other layers take float16 alone.
+STOCK_INT4: Json = {
+    "quant_method": "awq",
+    "version": "gemm",
+    "bits": 4,
+    "group_size": GROUP,
+    "zero_point": False,
+    "modules_to_not_convert": ["attention", "shared_experts", "layers.0.mlp"],
+}
+STOCK_INT4_METHOD = "moe_wna16"
+WEIGHTS = ("bf16", "fp8", "int4")
+"""The precisions of weights."""
 
 
-def build_config(system: str, shape: Json, fp8: bool) -> Json:
-    """Return `config.json` for `system` ("plug-in" or "stock")."""
+def build_config(system: str, shape: Json, weights: str) -> Json:
+    """Return `config.json` for a model ("plug-in" or "stock") with weights of one of `WEIGHTS`."""
     tokens = build_thinker_token_ids(build_thinker_tokenizer())
     text = tokens | shape | CONSTANTS
-    quantised: Json = {"quantization_config": FP8} if fp8 else {}
+    quantised = _build_quantization(system, weights)
     if system == "stock":
         head = {"architectures": [STOCK], "model_type": STOCK_TYPE}
         return head | text | STOCK_CONSTANTS | quantised
@@ -86,10 +101,33 @@ def build_config(system: str, shape: Json, fp8: bool) -> Json:
     } | quantised
 
 
-def write_shape_checkpoint(folder: Path, system: str, shape: Json, fp8: bool) -> None:
+def _build_quantization(system: str, weights: str) -> Json:
+    if weights == "bf16":
+        return {}
+    if weights == "fp8":
+        return {"quantization_config": FP8}
+    assert weights == "int4"
+    stored = STOCK_INT4 if system == "stock" else build_int4_config(symmetric=True)
+    return {"quantization_config": stored}
+
+
+def write_shape_checkpoint(folder: Path, system: str, shape: Json, weights: str) -> None:
     """Write a checkpoint folder for SGLang whose weights are drawn as it loads."""
-    config = build_config(system, shape, fp8)
+    config = build_config(system, shape, weights)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
     write_thinker_tokenizer(folder, build_thinker_tokenizer())
     # SGLang looks for a weight file before the model loads.
     save_file({"drawn": torch.zeros(1)}, folder / "model.safetensors")
+
+
+def add_weights_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose one of `WEIGHTS`, bfloat16 without any."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.set_defaults(weights="bf16")
+    for weights, what in (
+        ("fp8", "weights in blocks of FP8"),
+        ("int4", "experts in four bits, the rest in FP8"),
+    ):
+        choice.add_argument(
+            f"--{weights}", dest="weights", action="store_const", const=weights, help=what
+        )

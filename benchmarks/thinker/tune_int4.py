@@ -1,40 +1,46 @@
 """Find the fastest tilings of the four-bit expert products on a GPU.
 
-    python -m benchmarks.thinker.tune_int4 --compile 8    # every candidate, in 8 processes
+    python -m benchmarks.thinker.int4_kernels             # compile every candidate, first
     python -m benchmarks.thinker.tune_int4 --out FILE     # time them, and install the fastest
 
 For a decode step, the time is that of everything that a layer does for its experts, from the router
 to the sum; for a prefill, from grouping to the sum. Each is measured as a CUDA graph of consecutive
 layers with different rows, and thus different experts, at the released shape. The up-projection is
-tiled first, for every height of a tile, then the down-projection. The fastest tilings are written
-where `sglang_omni.models.ming.thinker.int4.tilings` finds them, unless `--rows` leaves some out;
-FILE gets every time. The rate printed is that at which the weights of the chosen experts were read.
+tiled first, then the down-projection, for every height of a tile. After each number of rows the
+fastest tilings are written where `sglang_omni.models.ming.thinker.int4.tilings` finds them, and
+every time to FILE. The rate printed is that at which the weights of the chosen experts were read.
 """
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.multiprocessing.spawn import spawn
 from triton.runtime.errors import OutOfResources
 
 from benchmarks.thinker.decode_kernels import (
     LAYERS,
     ROUTING,
-    WIDTH,
     random_bf16,
     stub_server_args,
     time_layer_us,
 )
-from benchmarks.thinker.tune_moe import EXPERTS
-from benchmarks.thinker.tune_small_batch_gemm import HIDDEN
+from benchmarks.thinker.int4_kernels import (
+    DECODE_ROWS,
+    EXPERTS,
+    HIDDEN,
+    PREFILL_ROWS,
+    WIDTH,
+    list_heights,
+    list_tiles,
+)
 from measurement.environment import fingerprint
 from sglang_omni.models.ming.thinker.decode_moe_triton import ExpertOrder, sum_experts
 from sglang_omni.models.ming.thinker.int4.experts import (
@@ -44,31 +50,18 @@ from sglang_omni.models.ming.thinker.int4.experts import (
     multiply_plain,
     read_experts,
 )
-from sglang_omni.models.ming.thinker.int4.gemm_triton import Int4GemmTile
 from sglang_omni.models.ming.thinker.int4.layout import GROUP, TILE_ROWS, WORDS
 from sglang_omni.models.ming.thinker.int4.tilings import (
+    DEFAULT_TILINGS,
     FOLDER,
     Int4Tiling,
+    Tilings,
     dump_int4_tilings,
     format_tiling_file,
-    select_gpu_tiling,
 )
 from sglang_omni.models.ming.thinker.router_triton import route_tokens
 from sglang_omni.models.ming.thinker.routing import ROUTERS, TEXT
 
-DECODE_ROWS = (1, 8, 16, 32, 64)
-PREFILL_ROWS = (256, 1024, 4096)
-DECODE_HEIGHTS, PREFILL_HEIGHTS = (8, 16), (16, 32, 64, 128)
-DECODE_TILES = [
-    *(Int4GemmTile(64, 4, stages) for stages in (3, 4, 5, 6)),
-    *(Int4GemmTile(128, 4, stages) for stages in (3, 4)),
-    *(Int4GemmTile(128, 8, stages) for stages in (3, 4, 6)),
-]
-PREFILL_TILES = [
-    *(Int4GemmTile(64, 4, stages) for stages in (2, 3, 4)),
-    *(Int4GemmTile(128, 8, stages) for stages in (2, 3, 4)),
-    Int4GemmTile(128, 4, 3),
-]
 SCALE = 2e-3
 
 Times = dict[Int4Tiling, float]
@@ -116,13 +109,15 @@ class Int4Layer:
         order = ExpertOrder(*moe_align_block_size(choice.ids, tiling.height, EXPERTS))
         return sum_experts(compute_int4_parts(x, self.experts, choice, order, tiling))
 
-    def measure_difference(self, rows: int) -> float:
+    def measure_difference(self, rows: int, tiling: Int4Tiling) -> float:
         """Return how far the kernels are from the plain form, relative to its norm."""
         x = random_bf16(rows, HIDDEN)
         choice = self.choose(x)
         plain = multiply_plain(x, self.experts, choice).float()
-        tiling = select_gpu_tiling(x.device, rows)
-        found = self.step(x) if rows in DECODE_ROWS else self.prefill(x, choice, tiling)
+        if rows in DECODE_ROWS:
+            found = sum_experts(self.step.compute_parts(x, tiling))
+        else:
+            found = self.prefill(x, choice, tiling)
         return float((found.float() - plain).norm() / plain.norm())
 
 
@@ -162,93 +157,62 @@ class Workload:
         return per_expert * sum(chosen) / len(chosen)
 
 
-def list_tiles(rows: int) -> list[Int4GemmTile]:
-    """Return the tiles worth trying for one product of so many rows."""
-    if rows not in DECODE_ROWS:
-        return PREFILL_TILES
-    # With more rows, experts alone fill the GPU.
-    splits = {1: (1, 2, 4), 8: (1, 2)}.get(rows, (1,))
-    return [replace(tile, split=split) for tile, split in product(DECODE_TILES, splits)]
-
-
-def list_heights(rows: int) -> Sequence[int]:
-    """Return the heights of tiles worth trying for so many rows."""
-    return DECODE_HEIGHTS if rows in DECODE_ROWS else PREFILL_HEIGHTS
-
-
-def iter_candidates() -> Iterator[tuple[int, Int4Tiling]]:
-    """Yield rows and tilings that together compile every kernel of the search."""
-    for rows in (*DECODE_ROWS[:3], PREFILL_ROWS[0]):
-        for height, tile in product(list_heights(rows), list_tiles(rows)):
-            yield rows, Int4Tiling(height, tile, tile)
-
-
-def compile_share(which: int, processes: int) -> None:
-    """Compile every `processes`-th candidate by running it once, from number `which`."""
-    with stub_server_args():
-        layer = Int4Layer()
-        workloads = {rows: Workload(layer, rows) for rows in (*DECODE_ROWS[:3], PREFILL_ROWS[0])}
-        for rows, tiling in list(iter_candidates())[which::processes]:
-            workloads[rows].fits(tiling)
-
-
 def time_tilings(workload: Workload, tilings: Sequence[Int4Tiling], times: Times) -> Int4Tiling:
-    """Add the microseconds of these tilings to `times`, and return the fastest in it."""
+    """Add the microseconds of these tilings to `times`, and return the fastest of them."""
     for tiling in tilings:
         if tiling not in times and workload.fits(tiling):
             times[tiling] = time_layer_us(partial(workload.run, tiling))
-    return min(times, key=times.__getitem__)
+    return min((tiling for tiling in tilings if tiling in times), key=times.__getitem__)
 
 
 def tune(workload: Workload) -> Times:
     """Return the microseconds of every tiling tried for a workload, the fastest first."""
     times: Times = {}
-    tiles, down = list_tiles(workload.rows), list_tiles(workload.rows)[0]
-    heights = list_heights(workload.rows)
-    ups = [Int4Tiling(height, tile, down) for height, tile in product(heights, tiles)]
-    best = time_tilings(workload, ups, times)
-    downs = [replace(best, height=height, down=tile) for height, tile in product(heights, tiles)]
-    time_tilings(workload, downs, times)
+    for height in list_heights(workload.rows):
+        tiles = list_tiles(workload.rows, height)
+        best = time_tilings(workload, [Int4Tiling(height, up, tiles[0]) for up in tiles], times)
+        time_tilings(workload, [replace(best, down=down) for down in tiles], times)
     return dict(sorted(times.items(), key=lambda pair: pair[1]))
 
 
+def install_tilings(measured: Tilings, gpu_name: str, folder: Path = FOLDER) -> Path:
+    """Write tilings where the server finds them, with the defaults for other numbers of rows."""
+    folder.mkdir(exist_ok=True)
+    path = folder / format_tiling_file(gpu_name)
+    tilings = {**DEFAULT_TILINGS, **measured}
+    path.write_text(dump_int4_tilings(dict(sorted(tilings.items()))), encoding="utf-8")
+    return path
+
+
 def main() -> None:
-    """Time every tiling, print and install the fastest, and write the results."""
+    """Time every tiling, and print, install and write the fastest after each number of rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compile", type=int, help="compile all in this many processes, then exit")
     all_rows = [*DECODE_ROWS, *PREFILL_ROWS]
     parser.add_argument("--rows", type=int, nargs="+", choices=all_rows, default=all_rows)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    if options.compile:
-        spawn(compile_share, (options.compile,), options.compile)
-        return
-    layer, results, tilings = Int4Layer(), {}, {}
+    layer, tilings = Int4Layer(), {}
+    result: dict[str, Any] = {"environment": fingerprint(), "command": sys.argv[1:], "rows": {}}
     for rows in options.rows:
         workload = Workload(layer, rows)
         times = tune(workload)
         tilings[rows], layer_us = next(iter(times.items()))
         rate = workload.read_bytes() / layer_us / 1e3
-        difference = layer.measure_difference(rows)
+        difference = layer.measure_difference(rows, tilings[rows])
         print(
             f"{rows:5d} rows: {layer_us:8.1f} us, weights {rate:6.0f} GB/s, "
             f"{difference:.4f} from the plain form, {tilings[rows]}",
             flush=True,
         )
-        results[str(rows)] = {
+        result["rows"][str(rows)] = {
             "difference": difference,
             "weights_gb_s": rate,
             "microseconds": {str(tiling): tiling_us for tiling, tiling_us in times.items()},
         }
-    environment = fingerprint()
-    if set(options.rows) == set(all_rows):
-        FOLDER.mkdir(exist_ok=True)
-        path = FOLDER / format_tiling_file(torch.cuda.get_device_name())
-        path.write_text(dump_int4_tilings(tilings), encoding="utf-8")
-        print(f"wrote {path}")
-    if options.out:
-        result = {"environment": environment, "rows": results}
-        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        path = install_tilings(tilings, torch.cuda.get_device_name())
+        if options.out:
+            options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 
 Json = dict[str, Any]
 OURS = "this project"
+PRECISIONS = {"bf16": "bf16", "fp8": "FP8", "int4": "four bits"}
 PUBLISHED = Path(__file__).parent / "published.json"
 
 
@@ -115,8 +116,11 @@ def _of_thinker(result: Json, source: str) -> Iterator[Figure]:
         best[key] = max(best.get(key, 0.0), row["tokens_per_s"])
     for (system, clients), value in best.items():
         job = jobs[system]
-        name = OURS if system == "plug-in" else "stock SGLang, text only"
-        precision = "FP8" if job["fp8"] else "bf16"
+        name = (
+            OURS if system == "plug-in" else f"{system.replace('stock', 'stock SGLang')}, text only"
+        )
+        # Older files say whether weights were in FP8.
+        precision = PRECISIONS[job.get("weights") or ("fp8" if job["fp8"] else "bf16")]
         hardware = f"{job['tp']} x {result['environment']['device']}, {precision}"
         about = ("benchmarks.thinker.decoding, random weights", name, hardware, source)
         yield Figure("text out", "tok/s", f"closed/{clients}", value, *about)

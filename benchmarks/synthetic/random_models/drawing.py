@@ -16,8 +16,14 @@ CHUNK = 1 << 26
 # Deviation of stored FP8 weights, whose largest value is 448. The scale divides it out.
 FP8_STD = 64.0
 FP8_SCALE = "_scale_inv"
+# Weights of four bits: two values of 0 to 15 in a byte, drawn evenly, less 8. Half of the scales
+# are negative, because the mean of the values is not zero.
+INT4_WORDS, INT4_SCALES = ("_packed", "_qweight"), ("_scale", "_scales")
+INT4_STD = 21.5**0.5
+GROUP = 128
 # Parameters that are split among ranks along their fan-in.
 ROW_PARALLEL = ("dense.weight", "down_proj.weight", "w2_weight")
+ROW_PARALLEL_INT4 = ("w2_scale", "w2_scales")
 
 
 def draw_parameters(model: nn.Module, ranks: int) -> None:
@@ -40,6 +46,10 @@ def draw_parameter(name: str, tensor: Tensor, ranks: int) -> None:
         tensor.fill_(_block_scale(name, tensor, ranks))
     elif tensor.dtype == torch.float8_e4m3fn:
         _draw_normal(name, tensor, FP8_STD)
+    elif name.endswith(INT4_WORDS):
+        tensor.view(torch.uint8).random_(0, 256, generator=_seeded(name, tensor))
+    elif name.endswith(INT4_SCALES):
+        _draw_group_scales(name, tensor, ranks)
     else:
         _draw_normal(
             name, tensor, 1.0 if "embeddings" in name else _standard_deviation(name, tensor, ranks)
@@ -60,9 +70,26 @@ def _block_scale(name: str, tensor: Tensor, ranks: int) -> float:
     return float((tensor.shape[-1] * 128 * split) ** -0.5 / FP8_STD)
 
 
-def _draw_normal(name: str, tensor: Tensor, std: float) -> None:
+def _draw_group_scales(name: str, tensor: Tensor, ranks: int) -> None:
+    """Fill the scales of groups of 128 columns, so that weights have the usual deviation.
+
+    Ours are [..., rows / 64, groups, 64], SGLang's [..., rows, groups].
+    """
+    groups = tensor.shape[-2 if name.endswith("_scale") else -1]
+    split = ranks if name.endswith(ROW_PARALLEL_INT4) else 1
+    scale = (groups * GROUP * split) ** -0.5 / INT4_STD
+    signs = torch.randint(0, 2, tensor.shape, generator=_seeded(name, tensor), device=tensor.device)
+    tensor.copy_(signs.mul_(2).sub_(1)).mul_(scale)
+
+
+def _seeded(name: str, tensor: Tensor) -> torch.Generator:
+    """Return a generator whose numbers follow from the name of a parameter."""
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
-    generator = torch.Generator(tensor.device).manual_seed(seed)
+    return torch.Generator(tensor.device).manual_seed(seed)
+
+
+def _draw_normal(name: str, tensor: Tensor, std: float) -> None:
+    generator = _seeded(name, tensor)
     for part in _chunks(tensor):
         numbers = torch.randn(part.shape, generator=generator, device=tensor.device)
         part.copy_(numbers.mul_(std))

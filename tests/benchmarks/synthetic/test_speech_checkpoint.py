@@ -1,6 +1,5 @@
 """The benchmark's speaking checkpoint is one that the talker engine loads and speaks with."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -11,55 +10,26 @@ from benchmarks.synthetic.speech_checkpoint import (
     stop_logit,
     write_speech_checkpoint,
 )
-from benchmarks.talker.shapes import TALKER, VAE
+from benchmarks.talker.shapes import SMALL_TALKER, SMALL_VAE
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.json_file import read_json
-from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.tiny.speech import STOP_STD
 from sglang_omni.models.ming.tiny.thinker import HEAD, Channel
 from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
 
-_LLM = replace(
-    TALKER.llm,
-    hidden_size=128,
-    intermediate_size=160,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    num_key_value_heads=1,
-    vocab_size=2048,
-)
-_FLOW = replace(TALKER.flow, hidden_size=128, depth=2, num_heads=2)
-SMALL = replace(TALKER, llm=_LLM, flow=_FLOW, aggregator=_FLOW)
-
-
-def _small_vae() -> VAEConfig:
-    backbone = replace(
-        VAE.decoder.backbone,
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-    )
-    return replace(
-        VAE,
-        encoder=replace(VAE.encoder, backbone=backbone),
-        decoder=replace(VAE.decoder, backbone=backbone),
-    )
-
 
 def test_a_written_checkpoint_has_the_wanted_sizes_and_speaks(tmp_path: Path) -> None:
-    folder, vae = tmp_path / "checkpoint", _small_vae()
-    write_speech_checkpoint(folder, SMALL, vae, patches=6, device=torch.device("cpu"))
+    folder, cpu = tmp_path / "checkpoint", torch.device("cpu")
+    write_speech_checkpoint(folder, SMALL_TALKER, SMALL_VAE, patches=6, device=cpu)
     settings = TalkerSettings(folder, slots=1)
     model = load_modules(settings.checkpoint, settings.device, settings.dtype)
-    assert model.talker.config == SMALL
-    assert model.vae.config == vae
+    assert model.talker.config == SMALL_TALKER
+    assert model.vae.config == SMALL_VAE
     worker, work = (
         TalkerWorker(MingSpeechModel(model), settings),
         StepInput(

@@ -1,8 +1,19 @@
 """What is compared is the output of a layer, and finer forms are nearer to it."""
 
+import json
+from pathlib import Path
+
 import torch
 
-from benchmarks.thinker.int4_error import FORMS, Expert, draw_heavy_tails, measure_layer
+from benchmarks.thinker.int4_error import (
+    CALIBRATED_FORMS,
+    FORMS,
+    draw_heavy_tails,
+    measure_chats,
+    measure_layer,
+)
+from sglang_omni.models.ming.thinker.layerwise import Expert
+from tests.entrypoints.cli.quantised import write_wide_checkpoint
 
 
 def draw_expert(width: int, hidden: int) -> Expert:
@@ -35,3 +46,18 @@ def test_heavy_tails_have_the_same_variance() -> None:
     drawn = draw_heavy_tails(torch.empty(400, 400))
     assert 0.9 < drawn.var() < 1.1
     assert drawn.abs().max() > 6
+
+
+def test_a_checkpoint_is_measured_with_the_tokens_of_chats(tmp_path: Path) -> None:
+    write_wide_checkpoint(tmp_path / "bf16")
+    files = tmp_path / "calibration.jsonl", tmp_path / "chats.jsonl"
+    for start, file in zip((0, 500), files, strict=True):
+        questions = (f"What is {number} + {number}?" for number in range(start, start + 30))
+        chats = ({"messages": [{"role": "user", "content": text}]} for text in questions)
+        file.write_text("".join(json.dumps(chat) + "\n" for chat in chats), encoding="utf-8")
+    with torch.inference_mode():
+        layers = dict(measure_chats(tmp_path / "bf16", *files, "cpu"))
+    assert list(layers) == ["layers.1", "layers.2"]
+    for errors in layers.values():
+        assert errors.keys() == {*FORMS, *CALIBRATED_FORMS}
+        assert 0 < errors["fp8"] < errors["int4, calibrated"] < errors["int4"] < 0.3

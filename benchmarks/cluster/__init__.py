@@ -1,0 +1,1 @@
+"""A simulator of many callers on many cards, fed with measured times."""

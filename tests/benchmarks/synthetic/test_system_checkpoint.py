@@ -1,0 +1,38 @@
+"""The server and SGLang each know a checkpoint of the whole system."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.encoders.shapes import SMALL as SMALL_ENCODERS
+from benchmarks.images.shapes import SMALL as SMALL_IMAGES
+from benchmarks.images.shapes import ImageShapes
+from benchmarks.synthetic.random_models.names import PLUG_IN
+from benchmarks.synthetic.system_checkpoint import write_system_checkpoint
+from benchmarks.thinker.shapes import SMALL
+from sglang_omni.models.json_file import read_json
+from sglang_omni.models.ming.config import read_talker_config, read_vae_config
+from sglang_omni.models.ming.image.config import has_image_output
+from sglang_omni.models.ming.thinker.int4.layout import METHOD
+from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
+from sglang_omni.models.registry import family_of
+
+
+@pytest.mark.parametrize(
+    ("images", "weights"), [(None, "int4"), (SMALL_IMAGES, "bf16"), (None, "fp8")]
+)
+def test_the_family_is_known_and_the_thinker_is_drawn(
+    tmp_path: Path, images: ImageShapes | None, weights: str
+) -> None:
+    tiny, folder = tmp_path / "tiny", tmp_path / "system"
+    write_tiny_checkpoint(tiny)
+    speech = read_talker_config(tiny / "talker"), read_vae_config(tiny / "talker" / "vae")
+    cpu = torch.device("cpu")
+    write_system_checkpoint(folder, SMALL, SMALL_ENCODERS, speech, images, weights, cpu)
+    assert family_of(folder) is family_of(tiny)
+    assert read_json(folder / "config.json")["architectures"][0] == PLUG_IN
+    assert has_image_output(folder) == bool(images)
+    quantized = read_json(folder / "config.json").get("quantization_config", {})
+    methods = {"bf16": None, "fp8": "fp8", "int4": METHOD}
+    assert quantized.get("quant_method") == methods[weights]
