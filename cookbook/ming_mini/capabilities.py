@@ -5,11 +5,13 @@ The keys are fields of `sglang_omni.models.capabilities`.
 
 from cookbook.ming_mini.thinker.speech_tasks import TRANSCRIBE
 
-ABILITIES = {
+SPEECH_ABILITIES = {
     "name": "Ming-mini",
     "speech_languages": ["en"],
     "speech_tasks": ["speech"],
     "speech_instructions": False,
+}
+ABILITIES = SPEECH_ABILITIES | {
     "transcription_prompt": TRANSCRIBE[0],
     "transcription_languages": ["en"],
     "transcription_hints": False,

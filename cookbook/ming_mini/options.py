@@ -20,7 +20,7 @@ def run_parser(
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(f"--{data}", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--seconds", type=positive_seconds, default=360)
     parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
     parser.add_argument("--peak", type=float, default=peak, help="the highest rate")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -31,6 +31,14 @@ def run_parser(
         else:
             parser.add_argument(option, default=value, type=type(value))
     return parser
+
+
+def positive_seconds(text: str) -> float:
+    """Parse how long a run takes: without an end before its beginning, it would never end."""
+    seconds = float(text)
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return seconds
 
 
 def plain_fields(settings: Any) -> dict[str, Any]:

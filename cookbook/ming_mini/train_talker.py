@@ -39,7 +39,7 @@ from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
-from cookbook.ming_mini.talker_init import new_talker
+from cookbook.ming_mini.talker_init import new_talker, start_from
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library, PatchStore
 from cookbook.ming_mini.weights import (
@@ -94,14 +94,13 @@ class Trainer:
     ) -> None:
         """Build the talker.
 
-        With `packed`, the file or the folder of a trained talker, training starts from it.
+        With `packed`, the file or the folder of a trained talker, training starts from it. That
+        may have fewer layers.
         """
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
         if packed is not None:
-            # The file also has the rotary tables, which the modules compute.
-            stored = load_weights(packed, TALKER)
-            self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
+            start_from(self.talker, load_weights(packed, TALKER))
         self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
         self.velocity: Callable[..., Tensor] = self.talker.cfm.model
         if settings.compile:

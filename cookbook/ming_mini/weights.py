@@ -16,16 +16,35 @@ def save_pieces(
 ) -> list[Path]:
     """Write `folder/name-1.safetensors`, `-2` and so on.
 
-    The tensors of each have at most `piece_bytes`, or it has one tensor.
+    The tensors of each have at most `piece_bytes`, or it has one tensor. Another program may read
+    the pieces at any time: each replaces its predecessor when it is complete.
     """
-    for old in folder.glob(f"{name}-*.safetensors"):
-        old.unlink()
     paths = []
     for number, names in enumerate(_pieces(tensors, piece_bytes), 1):
         path = folder / f"{name}-{number}.safetensors"
-        save_file({key: tensors[key].detach().cpu().contiguous() for key in names}, path)
+        partial = path.with_suffix(".partial")
+        save_file({key: tensors[key].detach().cpu().contiguous() for key in names}, partial)
+        partial.replace(path)
         paths.append(path)
+    for old in set(folder.glob(f"{name}-*.safetensors")).difference(paths):
+        old.unlink()
     return paths
+
+
+def to_bf16(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors with their numbers in bf16, for a machine that returns only small files."""
+    return _to_type(tensors, torch.bfloat16)
+
+
+def to_float32(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors with their numbers in float32, as a training stores them."""
+    return _to_type(tensors, torch.float32)
+
+
+def _to_type(tensors: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    return {
+        name: one.to(dtype) if one.is_floating_point() else one for name, one in tensors.items()
+    }
 
 
 def load_weights(place: Path, name: str) -> dict[str, Tensor]:

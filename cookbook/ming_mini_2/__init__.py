@@ -1,1 +1,1 @@
-"""The recipe of the next version of Ming-mini, which is not trained yet."""
+"""The recipe of Ming-mini's thinker, and of the voices and drawing of its next version."""

@@ -5,7 +5,7 @@ whether the trained model does it is for the evaluation to say, before it is rel
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from sglang_omni.models import capabilities
@@ -31,8 +31,22 @@ SPEECH_ABILITIES: Mapping[str, object] = {
     # Mandarin is not taught: requests for it are refused by name.
     "speech_languages": ["en"],
     "speech_tasks": ["speech"],
-    "speech_instructions": True,
 }
+INSTRUCTION_FIELDS: Sequence[str] = ("emotion", "style", "speed", "pitch", "volume")
+"""The fields of instructions that are taught; dialects are not."""
+LEAVABLE = ("instructions", *INSTRUCTION_FIELDS, "cloning")
+"""What may turn out not to be learnt: all instructions, one of their fields, or clones."""
+
+
+def speech_abilities(without: Collection[str] = ()) -> dict[str, object]:
+    """Return what the speaking half declares if it did not learn some of `LEAVABLE`."""
+    learnt = [name for name in INSTRUCTION_FIELDS if name not in without]
+    return {
+        **SPEECH_ABILITIES,
+        "speech_instructions": bool(learnt) and "instructions" not in without,
+        "instruction_fields": learnt,
+        "voice_cloning": "cloning" not in without,
+    }
 
 
 def declare(checkpoint: Path, abilities: Mapping[str, object]) -> None:

@@ -1,45 +1,63 @@
 #!/usr/bin/env bash
-# Train both halves of Ming-mini 2 in one call, on one GPU or two.
+# Train Ming-mini 2 in one call, on one GPU or two, and pack what it has learnt.
 #
-#   OUT=run SECONDS_OF_TRAINING=1500 bash cookbook/ming_mini_2/recipe.sh
+#   OUT=run SECONDS_OF_TRAINING=1400 bash cookbook/ming_mini_2/recipe.sh
 #
-# Clips are made from the first second on: resynthesised ones for both halves, and the teachers' own
-# speech for the thinker. It is trained all the time, on THINKER_GPU; the VAE for VAE_SECONDS, and
-# then the talker, on SPEECH_GPU. Makers of data have a lower priority than trainings. The results
-# are in OUT/thinker and OUT/speech, and the model that a server loads in OUT/checkpoint. Needs what
-# `voices/bundle_teachers.sh` lists.
+# The call ends SECONDS_OF_TRAINING after it begins, and packs. On THINKER_GPU the thinker is trained
+# for THINKER_SECONDS beside the teachers, and what is left of the time is for learning to draw, if
+# that is DRAWING_LEAST seconds or more. On SPEECH_GPU the VAE is trained for VAE_SECONDS, and the
+# talker for all that is left. Clips are made from the first second on: resynthesised ones for both
+# halves, and the teachers' own speech for the thinker; Kokoro speaks on CLIPS_GPU. Makers of data
+# have a lower priority than trainings. A part that fails does not end the others.
+#
+# EXPORT has all that is learnt so far in at most six files below 16 MB, anew every EXPORT_SECONDS:
+# a machine that ends early leaves weights that `export --restore` and `pack` make a checkpoint of.
+# The results are in OUT, and the model that a server loads in OUT/checkpoint. Needs what
+# `voices/bundle_teachers.sh` lists. OUT/texts.jsonl and OUT/thinker/model may be there already.
 #
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
 # CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data.
-# THINKER_SETTINGS are further settings of `thinker/recipe.sh`; VAE_OPTIONS and TALKER_OPTIONS are
-# further options of their trainings.
+# THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
+# `image/recipe.sh`; VAE_OPTIONS and TALKER_OPTIONS are further options of their trainings.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
-TIME=${SECONDS_OF_TRAINING:-1500}
-VAE_SECONDS=${VAE_SECONDS:-$((TIME / 3 < 420 ? TIME / 3 : 420))}
+TIME=${SECONDS_OF_TRAINING:-1400}
+THINKER_SECONDS=${THINKER_SECONDS:-$((TIME * 4 / 7))}
+VAE_SECONDS=${VAE_SECONDS:-$((TIME * 3 / 10))}
+DRAWING_LEAST=${DRAWING_LEAST:-360}
 LEXICON=${LEXICON:-/usr/share/wordnet}
 CORES=${CORES:-$(nproc --all)}
-DATA_CORES=${DATA_CORES:-$((CORES / 4 > 0 ? CORES / 4 : 1))}
+DATA_CORES=${DATA_CORES:-$((CORES * 2 / 5 > 0 ? CORES * 2 / 5 : 1))}
 DEVICE=${DEVICE:-cuda}
 GPUS=$(nvidia-smi -L 2> /dev/null | wc -l || true)
-CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES > 4 ? CORES - DATA_CORES - 3 : 1))}
+CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES > 5 ? CORES - DATA_CORES - 4 : 1))}
 # With teachers on the GPU, twelve keep it busy, and each takes 2.5 GB of its memory.
 [ "$GPUS" = 0 ] || CLIP_PROCESSES=$((CLIP_PROCESSES > 12 ? 12 : CLIP_PROCESSES))
+NATURAL_PROCESSES=$(((CLIP_PROCESSES + 2) / 3))
+FREE_PROCESSES=$((CLIP_PROCESSES - NATURAL_PROCESSES > 0 ? CLIP_PROCESSES - NATURAL_PROCESSES : 1))
 THINKER_GPU=${THINKER_GPU:-0}
 SPEECH_GPU=${SPEECH_GPU:-$((GPUS > 1 ? 1 : 0))}
+CLIPS_GPU=${CLIPS_GPU:-$THINKER_GPU}
 HOURS=${HOURS:-80}
-NUM_TEXTS=${NUM_TEXTS:-30000}
+NUM_TEXTS=${NUM_TEXTS:-40000}
 CHUNK_CLIPS=${CHUNK_CLIPS:-200}
 SEED=${SEED:-1}
-SPLIT_BYTES=${SPLIT_BYTES:-15000000}
-read -r -a THINKER <<< "${THINKER_SETTINGS:-}"
+DATA=${DATA:-${TMPDIR:-/tmp}/ming_mini_2}
+EXPORT=${EXPORT:-$OUT/exported}
+EXPORT_SECONDS=${EXPORT_SECONDS:-60}
+# The packed checkpoint that the thinker begins with has all the words that a tokenizer may have.
+# Pictures, films and clips take 29 GB beside twelve teachers' 30 GB.
+stored="PICTURE_SHARDS=200 FILM_SHARDS=40 SPEECH_SHARDS=600"
+read -r -a THINKER <<< "${THINKER_SETTINGS:-TOKENS=98304 RATE=1.3e-3 SAMPLED=100 $stored}"
+read -r -a DRAWING <<< "${DRAWING_SETTINGS:-}"
 read -r -a VAE <<< "${VAE_OPTIONS:-}"
-read -r -a TALKER <<< "${TALKER_OPTIONS:-}"
+bundled=sglang_omni/checkpoints/ming-mini
+read -r -a TALKER <<< "${TALKER_OPTIONS:---start $bundled/talker/model.safetensors}"
 here=cookbook.ming_mini_2
 
-mkdir -p "$OUT/clips"
-OUT=$(cd "$OUT" && pwd)
+mkdir -p "$OUT/clips" "$EXPORT" "$DATA"
+OUT=$(cd "$OUT" && pwd) EXPORT=$(cd "$EXPORT" && pwd)
 # One thread for each process that makes data.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # Each job is a group of processes, which ends as a whole.
@@ -51,47 +69,83 @@ stop() {
     wait
 }
 trap stop EXIT
+left() { echo $((TIME - SECONDS)); }
+sooner() { echo $(($1 < $2 ? $1 : $2)); }
 
+python -m "$here.pack" --unpack
 if [ ! -f "$OUT/texts.jsonl" ]; then
     python -m "$here.thinker.spoken_texts" --output "$OUT/texts.jsonl" --count "$NUM_TEXTS" \
         --seed "$SEED" --lexicon "$LEXICON"
 fi
-make_clips() { # form, processes
-    CUDA_VISIBLE_DEVICES=$THINKER_GPU nice -n 10 python -m "$here.voices.corpus" \
-        --output "$OUT/clips/$1" --form "$1" --hours "$HOURS" --seconds "$TIME" --seed "$SEED" \
-        --texts "$OUT/texts.jsonl" --lexicon "$LEXICON" --processes "$2" \
+make_clips() { # form, seconds, processes
+    CUDA_VISIBLE_DEVICES=$CLIPS_GPU nice -n 10 python -m "$here.voices.corpus" \
+        --output "$OUT/clips/$1" --form "$1" --hours "$HOURS" --seconds "$2" --seed "$SEED" \
+        --texts "$OUT/texts.jsonl" --lexicon "$LEXICON" --processes "$3" \
         --chunk-clips "$CHUNK_CLIPS" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
 }
-make_clips natural "$((CLIP_PROCESSES / 4 + 1))"
-make_clips free "$CLIP_PROCESSES"
+make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES"
+make_clips free "$(left)" "$FREE_PROCESSES"
 
-train_thinker() {
+train_thinker() { # more settings
     env CUDA_VISIBLE_DEVICES="$THINKER_GPU" OUT="$OUT/thinker" CLIPS="$OUT/clips" \
         TEXTS="$OUT/texts.jsonl" LEXICON="$LEXICON" CORES="$DATA_CORES" DEVICE="$DEVICE" \
-        SECONDS_OF_TRAINING="$TIME" SEED="$SEED" SPLIT_BYTES="$SPLIT_BYTES" "${THINKER[@]}" \
-        bash cookbook/ming_mini_2/thinker/recipe.sh > "$OUT/thinker.log" 2>&1
+        SECONDS_OF_TRAINING="$(sooner "$THINKER_SECONDS" "$(left)")" SEED="$SEED" \
+        DATA="$DATA/thinker" "${THINKER[@]}" "$@" bash cookbook/ming_mini_2/thinker/recipe.sh
+}
+learn_to_draw() { # step, checkpoint, more settings
+    local step=$1 checkpoint=$2; shift 2
+    env CUDA_VISIBLE_DEVICES="$THINKER_GPU" OUT="$OUT/image" CHECKPOINT="$checkpoint" STEP="$step" \
+        DATA="$DATA/pictures" DEVICE="$DEVICE" SEED="$SEED" CORES=$((DATA_CORES / 4 + 1)) \
+        TESTED=64 "${DRAWING[@]}" "$@" bash cookbook/ming_mini_2/image/recipe.sh
+}
+make_pictures() {
+    renice -n 10 "$BASHPID" > /dev/null
+    until [ -f "$OUT/thinker/model/tokenizer.json" ]; do sleep 1; done
+    learn_to_draw 0 "$OUT/thinker/model"
+}
+train_drawing() {
+    if [ "$(left)" -lt "$DRAWING_LEAST" ]; then
+        echo "$(left) s are left: too few to learn to draw"
+        return
+    fi
+    learn_to_draw 1 "$OUT/thinker/checkpoint" VAE_SECONDS=$(($(left) * 2 / 5))
+    # The examples are prepared before the training, and it is tested behind it. Where the first step
+    # took all that was left, there is an error.
+    learn_to_draw 2 "$OUT/thinker/checkpoint" SECONDS_OF_TRAINING=$(($(left) * 3 / 4))
 }
 train_voices() { # program, seconds, more options
     local program=$1 seconds=$2; shift 2
     CUDA_VISIBLE_DEVICES=$SPEECH_GPU python -m "$here.voices.$program" \
         --corpus "$OUT/clips/free" --output "$OUT/speech" --seconds "$seconds" --device "$DEVICE" \
-        --seed "$SEED" --split-bytes "$SPLIT_BYTES" "$@" > "$OUT/$program.log" 2>&1
+        --seed "$SEED" "$@" > "$OUT/$program.log" 2>&1
 }
 train_speech() {
     train_voices train_vae "$VAE_SECONDS" "${VAE[@]}"
-    train_voices train_talker "$((TIME - VAE_SECONDS))" --vae "$OUT/speech" "${TALKER[@]}"
+    # It takes some seconds to begin and to save.
+    train_voices train_talker "$(($(left) - TIME / 70))" --vae "$OUT/speech" "${TALKER[@]}"
+}
+thinking() {
+    # If the memory does not suffice, it goes on from what was saved, with smaller steps.
+    { train_thinker || [ -d "$OUT/thinker/checkpoint" ] || train_thinker TOKENS=49152; } \
+        > "$OUT/thinker.log" 2>&1
+    train_drawing > "$OUT/drawing.log" 2>&1
 }
 
 until compgen -G "$OUT/clips/*/chunk-*.npz" > /dev/null; do
     kill -0 "${running[@]}" || { cat "$OUT"/clips-*.log; exit 1; }
     sleep 1
 done
-train_thinker & thinker=$!
+nice -n 10 python -m "$here.export" --run "$OUT" --output "$EXPORT" --every "$EXPORT_SECONDS" \
+    > "$OUT/export.log" 2>&1 & running+=($!)
+thinking & thinking=$!
 train_speech & speech=$!
-running+=("$thinker" "$speech")
-wait "$speech" || { tail -n 20 "$OUT/train_vae.log" "$OUT/train_talker.log"; exit 1; }
-wait "$thinker" || { tail -n 20 "$OUT/thinker.log"; exit 1; }
+if [ "$DRAWING_LEAST" -le "$TIME" ]; then
+    make_pictures > "$OUT/pictures.log" 2>&1 & running+=($!)
+fi
+running+=("$thinking" "$speech")
+failed=0
+wait "$speech" || { failed=1; tail -n 20 "$OUT/train_vae.log" "$OUT/train_talker.log" || true; }
+wait "$thinking" || { failed=1; tail -n 20 "$OUT/thinker.log" "$OUT/drawing.log" || true; }
 stop
-python -m "$here.thinker.pack" --model "$OUT/thinker/model" --weights "$OUT/thinker/weights" \
-    --output "$OUT/checkpoint"
-python -m "$here.voices.pack" --weights "$OUT/speech" --output "$OUT/checkpoint" --form free
+python -m "$here.pack" --run "$OUT" --output "$OUT/checkpoint"
+exit "$failed"

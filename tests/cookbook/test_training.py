@@ -12,11 +12,14 @@ from safetensors.torch import load_file, save_file
 from cookbook.ming_mini import train_talker, train_vae
 from cookbook.ming_mini.batches import Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk
-from cookbook.ming_mini.layout import configurations
+from cookbook.ming_mini.layout import MINI, configurations
 from cookbook.ming_mini.losses import FrameLoss
+from cookbook.ming_mini.options import run_parser
 from cookbook.ming_mini.schedule import Rate, RunClock
+from cookbook.ming_mini.talker_init import new_talker, start_from
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import load_pieces, save_pieces
+from cookbook.ming_mini_2.voices.layout import VOICES
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
@@ -180,9 +183,36 @@ def test_a_packed_talker_is_trained_on(library: Library) -> None:
     assert_equal(trainer.talker.stop_head.weight, load_file(packed)["stop_head.weight"].float())
 
 
+def test_a_talker_starts_from_one_with_fewer_layers() -> None:
+    small, large = (
+        new_talker(configurations(layout)[0], seed) for seed, layout in ((1, MINI), (2, VOICES))
+    )
+    start_from(large, small.state_dict())
+    grown = large.state_dict()
+    assert_equal({name: grown[name] for name in small.state_dict()}, dict(small.state_dict()))
+    x = torch.randn(1, 5, 256)
+    with torch.no_grad():
+        assert_equal(large.model.forward_full(x), small.model.forward_full(x))
+
+
+def test_a_talker_does_not_start_from_one_that_lacks_a_part() -> None:
+    config = configurations()[0]
+    stored = dict(new_talker(config, 1).state_dict())
+    del stored["model.layers.1.mlp.down_proj.weight"]
+    with pytest.raises(ValueError, match=r"layers\.1\.mlp\.down_proj"):
+        start_from(new_talker(config, 2), stored)
+
+
 def test_large_weights_travel_in_pieces(tmp_path: Path) -> None:
     tensors = {name: torch.randn(2_000_000) for name in "abc"}
     paths = save_pieces(tensors, tmp_path, "model")
     assert len(paths) == 3
     again = load_pieces(tmp_path, "model")
     assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
+
+
+@pytest.mark.parametrize("seconds", ["0", "-3", "nan"])
+def test_a_run_that_could_not_end_does_not_begin(seconds: str) -> None:
+    parser = run_parser(None, train_vae.Settings(), 1e-3)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--corpus", "a", "--output", "b", "--seconds", seconds])

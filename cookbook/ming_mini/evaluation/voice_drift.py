@@ -81,7 +81,7 @@ def read_aloud(url: str, text: str, voice: str, seed: int) -> np.ndarray:
 
 def load_resemblyzer() -> Embed:
     """Load the speaker embeddings [256] of resemblyzer. Raises `ImportError`."""
-    from load_resemblyzer import VoiceEncoder, preprocess_wav
+    from resemblyzer import VoiceEncoder, preprocess_wav
 
     encoder = VoiceEncoder("cpu", verbose=False)
     return lambda samples: encoder.embed_utterance(preprocess_wav(samples, source_sr=RATE))

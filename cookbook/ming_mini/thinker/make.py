@@ -8,6 +8,7 @@ Any number of makers may run beside a training, which reads new shards as they a
 import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -206,16 +207,23 @@ def new_parser(about: str | None, kinds: Sequence[Kind]) -> argparse.ArgumentPar
 
 
 def make_all(args: argparse.Namespace, groups_a_shard: int, workers: Workers) -> None:
-    """Make the shards that the command line asks for, and print how many examples they have."""
+    """Make the shards that the command line asks for, and print how many examples they have.
+
+    Raises:
+        BrokenProcessPool: A worker could not open what it needs, or was killed.
+    """
     start, made = time.monotonic(), 0
-    with get_context("spawn").Pool(args.processes, workers.open, workers.opening) as pool:
+    # It fails if a worker cannot open; `multiprocessing.Pool` would start new ones for ever.
+    with ProcessPoolExecutor(
+        args.processes, get_context("spawn"), workers.open, workers.opening
+    ) as pool:
         # One job at a time, so that the time limit can end it.
-        pending = []
+        pending: list[Future[int]] = []
         for job in jobs(args, groups_a_shard, start + args.seconds):
-            pending.append(pool.apply_async(workers.work, (job,)))
+            pending.append(pool.submit(workers.work, job))
             while len(pending) >= 2 * args.processes:
-                made += pending.pop(0).get()
-        made += sum(one.get() for one in pending)
+                made += pending.pop(0).result()
+        made += sum(one.result() for one in pending)
     seconds = time.monotonic() - start
     print(f"{args.kind}: {made} examples in {seconds:.0f} s", flush=True)
 

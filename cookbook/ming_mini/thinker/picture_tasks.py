@@ -1,6 +1,7 @@
 """Questions about drawn scenes: colour, shape, count, place, words, yes or no, and choices."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
@@ -66,13 +67,23 @@ def picture_item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
     """Return the item of a question, sometimes a multiple choice if it has wrong answers."""
     first = rng.random() < 0.7
     if len(asked.wrong) > 1 and rng.random() < 0.25:
-        wrong = rng.sample(asked.wrong, min(3, len(asked.wrong)))
-        text, letter = options(asked.question, asked.right, wrong, rng)
-        return Item("picture_choice", text, letter, "letter", scene=scene, media_first=first)
+        return replace(choice_item(asked, scene, rng), media_first=first)
+    return replace(free_item(asked, scene), media_first=first)
+
+
+def choice_item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
+    """Return the item of a question with choices, of which the answer names the letter."""
+    wrong = rng.sample(asked.wrong, min(3, len(asked.wrong)))
+    text, letter = options(asked.question, asked.right, wrong, rng)
+    return Item("picture_choice", text, letter, "letter", scene=scene)
+
+
+def free_item(asked: PictureQuestion, scene: Scene) -> Item:
+    """Return the item of a question without choices."""
     answer = f"{asked.right[0].upper()}{asked.right[1:]}."
     if asked.task == "picture_read":
         answer = asked.right
-    return Item(asked.task, asked.question, answer, asked.check, scene=scene, media_first=first)
+    return Item(asked.task, asked.question, answer, asked.check, scene=scene)
 
 
 def shape_scene(rng: Random) -> Scene:
@@ -85,17 +96,18 @@ def shape_scene(rng: Random) -> Scene:
     kinds = rng.sample(SHAPES, rng.randint(1, 4))
     colours = rng.sample(visible(background), rng.randint(1, 4))
     cells = rng.sample(range(CELLS * CELLS), rng.randint(1, MAX_SHAPES))
-    drawn = tuple(_drawn(rng, size, divmod(cell, CELLS), kinds, colours) for cell in cells)
+    drawn = tuple(draw_in_cell(rng, size, divmod(cell, CELLS), kinds, colours) for cell in cells)
     return Scene(size, background, drawn, tint=rng.randrange(2**30))
 
 
-def _drawn(
+def draw_in_cell(
     rng: Random,
     size: tuple[int, int],
     cell: tuple[int, int],
     kinds: Sequence[str],
     colours: Sequence[str],
 ) -> DrawnShape:
+    """Draw a shape of one of some kinds and colours in a cell (row, column) of a picture."""
     room = min(size) // CELLS
     pixels = rng.randint(room // 2, room - MARGIN)
     free = (room - pixels) // 2

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from cookbook.ming_mini.optimizer import Optimizer
+from cookbook.ming_mini.options import positive_seconds
 from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini.thinker.balance import max_relative_load, sum_counts, update_biases
@@ -42,6 +43,8 @@ from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 PIECES = "thinking"
 WAIT_SECONDS = 600.0
+SAVE_SECONDS = 60.0
+"""How often the state is saved: what a machine that ends early leaves behind."""
 PEAK_RATE, WARM_UP = 2e-3, 300
 SPELLING = 0.3
 """The weight of the loss of signs for the encoder alone."""
@@ -273,7 +276,7 @@ def run(trainer: Trainer, reader: ShardReader, held_out: Library, args: argparse
     """Train until the time is over or paused, with reports now and then."""
     reports, batches = Reports(), Prefetch(trainer.draw)
     start, before = time.monotonic(), trainer.spent
-    due = {"report": 0.0, "test": args.test_seconds, "shards": 0.0}
+    due = {"report": 0.0, "test": args.test_seconds, "save": SAVE_SECONDS, "shards": 0.0}
     while trainer.progress < 1 and trainer.spent < before + args.pause:
         trainer.spent = before + time.monotonic() - start
         if trainer.spent >= due["shards"]:
@@ -286,8 +289,10 @@ def run(trainer: Trainer, reader: ShardReader, held_out: Library, args: argparse
             due["report"] = trainer.spent + args.report_seconds
         if trainer.spent >= due["test"]:
             _print_report(trainer, **trainer.accuracy(held_out))
-            trainer.save(args.output)
             due["test"] = trainer.spent + args.test_seconds
+        if trainer.spent >= due["save"]:
+            trainer.save(args.output)
+            due["save"] = trainer.spent + SAVE_SECONDS
 
 
 def _add_shards(trainer: Trainer, reader: ShardReader, most: int) -> None:
@@ -337,7 +342,7 @@ def new_parser(about: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--start", type=Path, help="weights of another run or a packed checkpoint, to begin with"
     )
-    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--seconds", type=positive_seconds, required=True)
     parser.add_argument("--pause", type=float, default=float("inf"), help="seconds of this call")
     parser.add_argument("--tokens", type=int, default=Settings.tokens)
     parser.add_argument("--rate", type=float, default=PEAK_RATE)

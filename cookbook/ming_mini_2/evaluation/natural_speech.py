@@ -21,7 +21,7 @@ import httpx
 import numpy as np
 
 from cookbook.ming_mini.evaluation.served_speech import ServedSpeaker, measure_clarity
-from cookbook.ming_mini.evaluation.speech import REFERENCE_TEXT
+from cookbook.ming_mini.evaluation.speech import CLONE_TEXTS, REFERENCE_TEXT
 from cookbook.ming_mini_2.evaluation.instructions import ask_in_turn, measure_instructions
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
 from cookbook.ming_mini_2.evaluation.similarity import (
@@ -99,16 +99,28 @@ def measure_following(speech: ServedSpeaker, texts: Sequence[str], seed: int) ->
 
 
 def measure_cloning(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
-    """Return how near clones of held-out speakers are to their own recordings."""
+    """Return how near clones of held-out speakers are to their own recordings.
+
+    The same is measured of what the teachers say in those voices, which a clone can hardly exceed.
+    """
     speakers = held_out_speakers()
     recordings = [teacher_speech(REFERENCE_TEXT, speaker) for speaker in speakers]
 
     def say(text: str, fields: dict[str, str]) -> np.ndarray:
         return speech.say(text, None, seed, **fields)
 
-    return measure_similarity(
-        recordings, list(clone_all(speakers, recordings, say)), open_embedder()
-    )
+    embed = open_embedder()
+    own = [
+        (number, teacher_speech(text, speaker))
+        for number, speaker in enumerate(speakers)
+        for text in CLONE_TEXTS
+    ]
+    teacher = measure_similarity(recordings, own, embed)
+    return {
+        **measure_similarity(recordings, list(clone_all(speakers, recordings, say)), embed),
+        "nearest_is_own_by_teacher": teacher["nearest_is_own"],
+        "similarity_of_teacher": teacher["similarity"],
+    }
 
 
 def measure(url: str, seed: int, count: int, parts: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -143,6 +155,8 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
+    if args.count < len(PRESETS):
+        parser.error(f"--count must be at least {len(PRESETS)}, a sentence for each voice")
     rows = measure(args.url, args.seed, args.count, args.parts)
     missed = unmet(rows)
     report = {

@@ -3,7 +3,7 @@
 #
 #   OUT=run CHECKPOINT=run/checkpoint STEP=1 bash cookbook/ming_mini_2/image/recipe.sh
 #
-# STEP 1 makes examples with all cores and trains the VAE, which needs no thinker but its tokenizer;
+# STEP 0 makes examples alone. STEP 1 makes them with all cores and trains the VAE, which needs no thinker but its tokenizer;
 # 2 trains query tokens, connector and transformer with the thinker of CHECKPOINT; 3 adds the image
 # folders to CHECKPOINT. Steps 1 and 2 continue in another call if PAUSE seconds ended one: the same
 # command goes on. START_VAE and START are folders of weights (of OUT/vae and OUT/drawing) to begin
@@ -13,7 +13,7 @@ set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
 CHECKPOINT=${CHECKPOINT:?a checkpoint with the thinker}
-STEP=${STEP:?1, 2 or 3}
+STEP=${STEP:?0, 1, 2 or 3}
 DATA=${DATA:-${TMPDIR:-/tmp}/ming_mini_2_pictures}
 CORES=${CORES:-$(nproc --all)}
 DEVICE=${DEVICE:-cuda}
@@ -47,6 +47,8 @@ make_examples() {
 }
 
 case $STEP in
+0)
+    make_examples ;;
 1)
     make_examples
     [ -z "$START_VAE" ] || start=(--start "$START_VAE")
@@ -66,5 +68,5 @@ case $STEP in
 3)
     run pack --weights "$OUT/drawing" --vae "$OUT/vae" --checkpoint "$CHECKPOINT" --sizes "$SIZES" ;;
 *)
-    echo "STEP must be 1, 2 or 3, not $STEP"; exit 2 ;;
+    echo "STEP must be 0, 1, 2 or 3, not $STEP"; exit 2 ;;
 esac

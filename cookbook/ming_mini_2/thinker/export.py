@@ -10,11 +10,16 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from cookbook.ming_mini.thinker.train import PIECES as TRAINED
-from cookbook.ming_mini.weights import PIECE_BYTES, load_pieces, save_pieces
+from cookbook.ming_mini.weights import (
+    PIECE_BYTES,
+    load_pieces,
+    save_pieces,
+    to_bf16,
+    to_float32,
+)
 
 PIECES = "exported"
 
@@ -27,7 +32,7 @@ def export(weights: Path, output: Path, split_bytes: int = PIECE_BYTES) -> list[
         ValueError: A tensor alone is larger than `split_bytes`.
     """
     output.mkdir(parents=True, exist_ok=True)
-    small = {name: _to_bf16(tensor) for name, tensor in load_pieces(weights, TRAINED).items()}
+    small = to_bf16(load_pieces(weights, TRAINED))
     largest = max(small, key=lambda name: small[name].nbytes)
     if small[largest].nbytes > split_bytes:
         raise ValueError(f"{largest} has {small[largest].nbytes} bytes, more than {split_bytes}")
@@ -38,14 +43,9 @@ HEADER_BYTES = 200_000
 """Room for the names of a piece's tensors."""
 
 
-def _to_bf16(tensor: Tensor) -> Tensor:
-    return tensor.to(torch.bfloat16) if tensor.is_floating_point() else tensor
-
-
 def load_exported(folder: Path) -> Mapping[str, Tensor]:
     """Return exported weights as float32. Raises `FileNotFoundError`."""
-    found = load_pieces(folder, PIECES)
-    return {name: one.float() if one.is_floating_point() else one for name, one in found.items()}
+    return to_float32(load_pieces(folder, PIECES))
 
 
 def main() -> None:

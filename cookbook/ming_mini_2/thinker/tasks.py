@@ -27,28 +27,50 @@ from cookbook.ming_mini_2.thinker.excluded import Excluded
 from cookbook.ming_mini_2.thinker.film_tasks import film_items
 from cookbook.ming_mini_2.thinker.objects import THINGS
 from cookbook.ming_mini_2.thinker.picture_tasks import picture_items
+from cookbook.ming_mini_2.thinker.spoken_texts import said_aloud
+
+Maker = Callable[[Random, Lexicon], Item]
+
+
+def in_words(maker: Maker) -> Maker:
+    """Return a maker whose questions are written as they are said: numbers and signs in words.
+
+    A question that is asked aloud is understood no better than the same words in writing, and of
+    those that users say, most have their numbers in digits in all other texts.
+    """
+
+    def draw(rng: Random, lexicon: Lexicon) -> Item:
+        item = maker(rng, lexicon)
+        said = said_aloud(item)
+        task = f"{item.task}_in_words"
+        return replace(item, task=task, question=said.text, about=said.about)
+
+    return draw
+
 
 KINDS: tuple[Kind, ...] = ("text", "picture", "speech", "film")
-Maker = Callable[[Random, Lexicon], Item]
 SMALL_TALK: tuple[Maker, ...] = (persona.persona, persona.greeting)
 
 TEXT: Mapping[str, Mapping[Maker, float]] = {
     "text": {
         text_tasks.repeat: 2,
         text_tasks.rephrase: 1,
-        text_tasks.spell: 2.5,
-        text_tasks.count: 2,
-        text_tasks.compare: 2,
-        choices.choice: 3,
-        choices.option: 1,
-        choices.yes_no: 2,
+        text_tasks.spell: 4,
+        text_tasks.count: 3,
+        text_tasks.compare: 4,
+        choices.choice: 4,
+        choices.option: 2,
+        choices.yes_no: 4,
         choices.fact: 0.7,
-        choices.kind: 0.5,
+        choices.kind: 1,
         training_tasks.colour_of_thing: 0.4,
         training_tasks.missing_media: 0.6,
         translation.translation: 1,
         facts.known_fact: 3,
         wordplay.wordplay: 3,
+        in_words(text_tasks.compare): 5,
+        in_words(choices.yes_no): 5,
+        in_words(text_tasks.spell): 3,
     },
     "sums": {
         sums.sum_in_figures: 4,
@@ -88,9 +110,10 @@ NEW_TASKS = (
     *("persona", "refuse", "topic", "recall", "system", "translate", "sum_in_words"),
     *("story_in_words", "reasoned", "tool_call", "tool_result", "no_call", "json"),
     *("known_fact", "wordplay", "verse"),
+    *("compare_in_words", "yes_no_in_words", "spell_in_words"),
     *(f"picture_single_{task}" for task in SEEN),
     *(f"picture_photo_{task}" for task in SEEN),
-    *("picture_sign", "picture_places"),
+    *("picture_sign", "picture_places", "picture_some", "picture_option"),
     *("film_describe", "film_direction", "film_yes_no", "film_name", "film_colour"),
 )
 CURRICULUM = Curriculum(
@@ -100,6 +123,10 @@ CURRICULUM = Curriculum(
         **BOOST,
         "picture_sign": 2.0,
         "picture_places": 3.0,
+        "picture_some": 3.0,
+        "picture_option": 2.0,
+        "compare_in_words": 2.0,
+        "yes_no_in_words": 4.0,
         "tool_call": 2.0,
         "no_call": 1.5,
         "film_describe": 1.5,
@@ -148,7 +175,11 @@ def _group(kind: Kind, rng: Random, lexicon: Lexicon, split: Split) -> list[Item
     if kind == "film":
         return list(film_items(rng, lexicon))
     found = picture_items(rng, lexicon, lessons=split == "train")
-    return [replace(item, question=_american(item.question, rng)) for item in found]
+    varied = [replace(item, question=_american(item.question, rng)) for item in found]
+    if split == "held_out":
+        return varied
+    # Clients put a picture before its question as often as behind it.
+    return [replace(item, media_first=rng.random() < 0.5) for item in varied]
 
 
 def _american(question: str, rng: Random) -> str:

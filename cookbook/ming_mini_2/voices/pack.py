@@ -8,13 +8,14 @@ the capabilities of speech in `CHECKPOINT`, and the checksums of all files.
 """
 
 import argparse
+from collections.abc import Collection
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 
 from cookbook.ming_mini.pack import write_recordings, write_talker
-from cookbook.ming_mini_2.capabilities import SPEECH_ABILITIES, declare
+from cookbook.ming_mini_2.capabilities import LEAVABLE, declare, speech_abilities
 from cookbook.ming_mini_2.voices.layout import VOICES
 from cookbook.ming_mini_2.voices.speakers import PRESETS
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, Take, make_clips
@@ -31,12 +32,15 @@ PROMPTS = {
 }
 
 
-def pack(weights: Path, checkpoint: Path, form: Form) -> int:
-    """Write `checkpoint/talker` from trained weights. Returns the bytes of its files."""
+def pack(weights: Path, checkpoint: Path, form: Form, without: Collection[str] = ()) -> int:
+    """Write `checkpoint/talker` from trained weights. Returns the bytes of its files.
+
+    The capabilities lack what `without` names of `LEAVABLE`.
+    """
     talker = checkpoint / "talker"
     write_talker(weights, talker, VOICES)
     write_recordings(talker, PROMPTS, lambda name, text: recording(name, text, form))
-    declare(checkpoint, SPEECH_ABILITIES)
+    declare(checkpoint, speech_abilities(without))
     write_checksums(checkpoint)
     return sum(file.stat().st_size for file in talker.rglob("*") if file.is_file())
 
@@ -54,8 +58,9 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--form", choices=get_args(Form), default="free")
+    parser.add_argument("--without", nargs="*", default=(), choices=LEAVABLE)
     args = parser.parse_args()
-    size = pack(args.weights, args.output, args.form)
+    size = pack(args.weights, args.output, args.form, args.without)
     print(f"wrote {args.output}/talker: {size / 2**20:.1f} MB")
 
 

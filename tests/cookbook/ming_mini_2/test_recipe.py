@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from cookbook.ming_mini_2.capabilities import SPEECH_ABILITIES, THINKER_ABILITIES, declare
+from cookbook.ming_mini_2.capabilities import (
+    LEAVABLE,
+    THINKER_ABILITIES,
+    declare,
+    speech_abilities,
+)
 from sglang_omni.models.capabilities import read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
 
 RECIPE = Path(__file__).parents[3] / "cookbook/ming_mini_2/recipe.sh"
 COMMAND = re.compile(r'python -m "\$here\.([\w.$]+)"((?:[^\n]*\\\n)*[^\n]*)')
+SETTING = re.compile(r"\b([A-Z][A-Z_]+)=")
 OPTION = re.compile(r"--[a-z][a-z-]+")
 
 
@@ -42,8 +48,8 @@ def test_every_program_of_the_recipe_is_found() -> None:
         "voices.corpus",
         "voices.train_vae",
         "voices.train_talker",
-        "thinker.pack",
-        "voices.pack",
+        "export",
+        "pack",
     }
 
 
@@ -56,15 +62,39 @@ def test_programs_have_the_options_of_the_recipe(program: str, options: set[str]
     assert options <= set(OPTION.findall(done.stdout))
 
 
+@pytest.mark.parametrize(
+    ("part", "begin"),
+    [("thinker", r"train_thinker\(?|stored=|read .* THINKER "), ("image", r"learn_to_draw\(?")],
+)
+def test_parts_have_the_settings_that_they_are_given(part: str, begin: str) -> None:
+    """A setting stands in the function that runs a part, where it is called, or in a default."""
+    text = RECIPE.read_text(encoding="utf-8")
+    places = re.findall(rf"^\s*(?:{begin}).*(?:\n    .*)*", text, re.MULTILINE)
+    given = set(SETTING.findall("\n".join(places))) - {"CUDA_VISIBLE_DEVICES"}
+    known = (RECIPE.parent / part / "recipe.sh").read_text(encoding="utf-8")
+    assert {"OUT", "DATA", "SECONDS_OF_TRAINING"} < given
+    assert {name for name in given if f"=${{{name}" not in known} == set()
+
+
 def test_both_halves_declare_all_that_the_model_can_do(tmp_path: Path) -> None:
     declare(tmp_path, THINKER_ABILITIES)
-    declare(tmp_path, SPEECH_ABILITIES)
+    declare(tmp_path, speech_abilities())
     found = read_capabilities(tmp_path, RELEASED)
     assert found.name == "Ming-mini"
     assert found.transcription_languages == found.speech_languages == ("en",)
     assert found.translation_prompt is None
-    assert found.speech_instructions
+    assert found.followed_fields == ("emotion", "style", "speed", "pitch", "volume")
+    assert found.voice_cloning
     assert not found.video_sound
     assert not found.image_output
     # Recordings are written down with the prompt of the released model, on which it is trained.
     assert found.transcription_prompt == RELEASED.transcription_prompt
+
+
+@pytest.mark.parametrize("name", LEAVABLE)
+def test_what_is_not_learnt_is_not_declared(tmp_path: Path, name: str) -> None:
+    declare(tmp_path, speech_abilities([name]))
+    found = read_capabilities(tmp_path, RELEASED)
+    assert found.voice_cloning == (name != "cloning")
+    assert name not in found.followed_fields
+    assert bool(found.followed_fields) == (name != "instructions")

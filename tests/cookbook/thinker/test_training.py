@@ -1,6 +1,8 @@
 """Shards, steps and resuming."""
 
 import copy
+import subprocess
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
@@ -31,6 +33,7 @@ from cookbook.ming_mini.thinker.train import Settings, Trainer, accuracy
 from cookbook.ming_mini.thinker.training_losses import count_loss, mark_loss
 from tests.cookbook.thinker.conftest import CPU
 
+WORDS = Path(__file__).parents[3] / "ci" / "gates" / "words.json"
 SETTINGS = Settings(10.0, tokens=600, rate=Rate(3e-3, 3e-5, 5), text_only=0.0)
 
 
@@ -234,3 +237,14 @@ def test_accuracy_is_of_whole_answers(thinking: TrainableThinker, library: Libra
     measured = accuracy(thinking, library, 900)
     assert measured
     assert all(value == 0.0 for value in measured.values())
+
+
+def test_a_maker_that_cannot_open_its_model_ends(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "cookbook.ming_mini.thinker.make", "--kind", "text"]
+    places = ["--model", str(tmp_path / "nowhere"), "--output", str(tmp_path)]
+    ended = subprocess.run(
+        [*program, *places, "--lexicon", str(WORDS), "--processes", "1"],
+        check=False, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "BrokenProcessPool" in ended.stderr

@@ -11,7 +11,7 @@ left to the model (automatic), and with `tool_choice: required` (forced).
 import argparse
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -71,17 +71,24 @@ class Answered:
 
 
 def drawn_questions(
-    seed: int, count: int, lexicon: Lexicon, excluded: Excluded
+    seed: int,
+    count: int,
+    lexicon: Lexicon,
+    excluded: Excluded,
+    kinds: Sequence[Kind] = KINDS,
+    tasks: Collection[str] = (),
 ) -> Iterator[Question]:
-    """Yield at most `count` questions of every task of texts, pictures and films."""
+    """Yield at most `count` questions of every task of these kinds; with `tasks`, of those only."""
     rng = Random(f"suite {seed}")
-    for kind in KINDS:
+    for kind in kinds:
         stream = groups(kind, f"suite {seed}", lexicon, "held_out", excluded)
         asked = dict[str, int]()
         for _ in range(MAX_DRAWN if kind == "text" else 30):
             for _ in range(count):
                 # One question for each picture: the intervals assume independent items.
                 item = rng.choice(next(stream))
+                if tasks and item.task not in tasks:
+                    continue
                 if asked.get(item.task, 0) < count:
                     asked[item.task] = asked.get(item.task, 0) + 1
                     yield from _questions_of(item)
@@ -135,6 +142,22 @@ async def _ask(client: httpx.AsyncClient, model: str, question: Question) -> Rep
     return await ask_chat(client, body | {"model": model})
 
 
+def entry(answer: Answered) -> dict[str, Any]:
+    """Return an answer as the file of all answers has it."""
+    item = answer.question.item
+    shapes = item.scene.shapes if item.scene else ()
+    return {
+        "row": answer.question.row,
+        "question": item.speech or item.question,
+        "wanted": item.answer,
+        "said": answer.reply.text,
+        "calls": answer.reply.calls,
+        "right": answer.is_right,
+        "media_first": item.media_first,
+        "shapes": [(one.colour, one.shape, one.cell) for one in shapes],
+    }
+
+
 def report(answers: Sequence[Answered]) -> dict[str, dict[str, Any]]:
     """Return the accuracy of every row, and the word error of transcripts."""
     rows: dict[str, list[Answered]] = {}
@@ -171,16 +194,27 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--clips", type=Path, required=True, help="folder of clips")
     parser.add_argument("--texts", type=Path, required=True, help="what the clips say")
+    parser.add_argument("--only-clips", action="store_true")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="besides clips")
+    parser.add_argument("--tasks", nargs="+", default=(), help="no clips, and only of these")
+    parser.add_argument(
+        "--answers", type=Path, help="file for all answers, read by `look_alikes` and `compare`"
+    )
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
     parser.add_argument("--show", type=int, default=1, help="wrong answers to show for each row")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     excluded = read_excluded()
-    asked = [
-        *drawn_questions(args.seed, args.count, read_lexicon(args.lexicon), excluded),
-        *clip_questions(args.clips, read_texts(args.texts), args.seed, args.count, excluded),
-    ]
+    asked: list[Question] = []
+    if not args.tasks:
+        texts = read_texts(args.texts)
+        asked += clip_questions(args.clips, texts, args.seed, args.count, excluded)
+    if not args.only_clips:
+        lexicon = read_lexicon(args.lexicon)
+        asked += drawn_questions(args.seed, args.count, lexicon, excluded, args.kinds, args.tasks)
     answers = asyncio.run(ask_all(args.url, asked, args.at_once))
+    if args.answers:
+        args.answers.write_text("".join(f"{json.dumps(entry(one))}\n" for one in answers))
     rows = report(answers)
     for row, result in rows.items():
         print(f"{row}: {json.dumps(result)}")

@@ -87,6 +87,14 @@ def test_lost_words_count_against_an_instruction() -> None:
     assert (row["moved"], row["words_kept"], row["accuracy"]) == (1.0, 0.5, 0.5)
 
 
+def test_words_that_nobody_understands_are_not_kept() -> None:
+    plain, slower = tone(1.0, 120, 120), tone(1.3, 120, 120)
+    item = InstructedSpeech(Manner(speed="slow"), "one two three four", plain, slower)
+    heard = iter([["one"], ["one"], ["one", "two"], ["one", "two"]])
+    assert not item.keeps_words(lambda samples: next(heard))
+    assert item.keeps_words(lambda samples: next(heard))
+
+
 def test_every_manner_is_asked_as_fields_and_in_words() -> None:
     asked: list[object] = []
 
@@ -125,6 +133,15 @@ def test_bounds_that_are_missed_are_named() -> None:
     ]
     assert {bound.part for bound in BOUNDS} <= set(natural_speech.PARTS)
     assert unmet({"melody": {"ratio": None}})
+
+
+def test_fewer_sentences_than_voices_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["natural_speech", "--out", "report.json", "--count", "4"])
+    with pytest.raises(SystemExit):
+        natural_speech.main()
+    assert "--count must be at least 6, a sentence for each voice" in capsys.readouterr().err
 
 
 def test_numbers_are_compared_in_words() -> None:

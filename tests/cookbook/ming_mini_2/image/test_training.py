@@ -196,7 +196,7 @@ def test_the_recipe_names_what_is_missing(tmp_path: Path) -> None:
 
     assert "OUT: a folder for the results" in run(CHECKPOINT="x", STEP="1").stderr
     done = run(OUT=str(tmp_path), CHECKPOINT="x", STEP="9")
-    assert (done.returncode, "STEP must be 1, 2 or 3, not 9" in done.stdout) == (2, True)
+    assert (done.returncode, "STEP must be 0, 1, 2 or 3, not 9" in done.stdout) == (2, True)
 
 
 @pytest.mark.parametrize("program", ["make", "train_vae", "train", "pack"])

@@ -1,6 +1,8 @@
 """Folders of clips that another program made."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -15,14 +17,19 @@ from cookbook.ming_mini_2.thinker.clip_folder import (
     write_chunk,
 )
 from cookbook.ming_mini_2.thinker.clip_tasks import clip_items
+from cookbook.ming_mini_2.thinker.evaluation.clips import held_out_texts, jobs_for
 from cookbook.ming_mini_2.thinker.excluded import Excluded
 from cookbook.ming_mini_2.thinker.make import Clips
 from cookbook.ming_mini_2.thinker.spoken_texts import (
     SpokenText,
+    rare_words,
     read_texts,
     spoken_texts,
+    training_texts,
     write_texts,
 )
+from cookbook.ming_mini_2.thinker.tasks import select
+from cookbook.ming_mini_2.voices.synthesize import is_unchanged
 from measurement.media_files import encode_wav
 from sglang_omni.media.audio import decode
 from sglang_omni.media.limits import MediaLimits
@@ -102,7 +109,34 @@ def test_spoken_texts_survive_the_disk_and_find_their_answers(
         assert not any(char.isdigit() for char in one.text)
 
 
+def test_texts_to_train_on_have_rows_of_rare_words(excluded: Excluded) -> None:
+    everyday = LEXICON.nouns[0]
+    phrases = ("an euphonious trill of silver laughter", f"the {everyday}")
+    lexicon = replace(LEXICON, phrases=phrases)
+    rare = rare_words(lexicon)
+    assert "euphonious" in rare
+    assert not {everyday, "of", "an"} & set(rare)
+    texts = [one.text for one in islice(training_texts(1, lexicon, excluded), 400)]
+    plain = {one.text for one in islice(spoken_texts(1, lexicon, excluded), 400)}
+    rows = [text for text in texts if text not in plain]
+    assert 0.1 < len(rows) / len(texts) < 0.3
+    assert all(any(word in text.lower() for word in rare) for text in rows)
+
+
 def test_a_text_that_nobody_knows_is_written_down_only() -> None:
     (item,) = clip_items("The cat sleeps.", {}, Random(0))
     assert (item.task, item.answer) == ("transcribe", "The cat sleeps.")
     assert SpokenText("The cat sleeps.").answer == ""
+
+
+def test_clips_of_the_evaluation_are_held_out_and_said_once(excluded: Excluded) -> None:
+    texts = held_out_texts(5, 6, LEXICON, excluded)
+    assert sum(bool(one.answer) for one in texts) == 6
+    assert len({one.text for one in texts}) == 12
+    for one in texts:
+        items = clip_items(one.text, {one.text: one}, Random(1))
+        assert select(items, "train", excluded) == []
+    said = {"phrases": ("the letter came late",), "definitions": ("a place to live and work",)}
+    jobs = list(jobs_for(5, texts, replace(LEXICON, **said)))
+    assert [job.text for job in jobs] == [one.text for one in texts]
+    assert all(len(job.takes) == 1 and is_unchanged(job.takes[0]) for job in jobs)

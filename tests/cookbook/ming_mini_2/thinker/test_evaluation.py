@@ -1,11 +1,14 @@
 """The rules of first prompts, the suite's questions, and the bounds."""
 
+import json
 from collections import Counter
+from dataclasses import replace
 
 import httpx
 import pytest
 
 from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.scenes import DrawnShape, Scene
 from cookbook.ming_mini_2.thinker.dialog import DialogItem, call_of
 from cookbook.ming_mini_2.thinker.evaluation.ask import Reply, chat_body, is_right_reply
 from cookbook.ming_mini_2.thinker.evaluation.bounds import judge
@@ -18,11 +21,13 @@ from cookbook.ming_mini_2.thinker.evaluation.first_prompts import (
     prompt_body,
     read_prompts,
 )
+from cookbook.ming_mini_2.thinker.evaluation.look_alikes import count_look_alikes, tabulate
 from cookbook.ming_mini_2.thinker.evaluation.suite import (
     Answered,
     Question,
     clip_questions,
     drawn_questions,
+    entry,
     report,
 )
 from cookbook.ming_mini_2.thinker.excluded import Excluded
@@ -107,6 +112,45 @@ def test_functions_are_offered_automatically_and_forced(excluded: Excluded) -> N
         body = chat_body(question.item, question.clip, question.forced)
         ChatBody.model_validate(body | {"model": "ming-omni"})
         assert (body.get("tool_choice") == "required") == question.forced
+
+
+def test_one_kind_can_be_asked_alone(excluded: Excluded) -> None:
+    asked = list(drawn_questions(1, 2, LEXICON, excluded, ("picture",)))
+    assert asked
+    assert all(one.item.scene for one in asked)
+
+
+def test_some_tasks_are_asked_alone(excluded: Excluded) -> None:
+    tasks = ("count", "picture_colour")
+    asked = list(drawn_questions(1, 2, LEXICON, excluded, ("text", "picture"), tasks))
+    rows = Counter(question.row for question in asked)
+    assert rows.keys() == set(tasks)
+    assert max(rows.values()) == 2
+
+
+def test_look_alikes_are_counted_of_the_shape_that_is_asked_for() -> None:
+    shapes = (
+        DrawnShape("circle", "red", (0, 0), 20, (0, 0)),
+        DrawnShape("square", "red", (0, 1), 20, (0, 0)),
+        DrawnShape("circle", "blue", (1, 1), 20, (0, 0)),
+        DrawnShape("star", "green", (2, 1), 20, (0, 0)),
+    )
+    scene = Scene((128, 128), "white", shapes)
+    red = Item("picture_where", "Where is the red circle?", "At the top left.", scene=scene)
+    star = replace(red, question="Where do you see the green star?", answer="At the bottom.")
+    answers = [
+        Answered(Question("picture_where", red), Reply("At the top.")),
+        Answered(Question("picture_where", star), Reply("At the bottom.")),
+        Answered(Question("picture_count", red), Reply("At the top left.")),
+    ]
+    lines = [json.loads(json.dumps(entry(answer))) for answer in answers]
+    assert [count_look_alikes(line) for line in lines[:2]] == [2, 0]
+    assert count_look_alikes(lines[0] | {"question": "Is the red circle left of it?"}) is None
+    assert tabulate(lines) == {
+        "picture_where, look-alikes: 0": (1, 1),
+        "picture_where, look-alikes: 2": (0, 1),
+        "picture_where, picture first": (1, 2),
+    }
 
 
 def test_clips_of_the_suite_are_held_out(clips: Clips, excluded: Excluded) -> None:

@@ -23,7 +23,7 @@ from tests.cookbook.thinker.conftest import LEXICON
 README_EXAMPLES = (
     "What is 17 + 25?",
     "What colour is the circle?",
-    "The red car is in the garden.",
+    "The train leaves at seven.",
 )
 
 

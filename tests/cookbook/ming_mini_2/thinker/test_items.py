@@ -3,6 +3,7 @@
 import json
 import re
 from collections import defaultdict
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -13,8 +14,10 @@ import pytest
 
 from cookbook.ming_mini.thinker import chat, choices
 from cookbook.ming_mini.thinker.checks import normalise_text
+from cookbook.ming_mini.thinker.choices import IN_WORDS
 from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.picture_labels import mark_tokens
+from cookbook.ming_mini.thinker.position_tasks import where_is_unique_shape
 from cookbook.ming_mini.thinker.scenes import DrawnShape, Scene
 from cookbook.ming_mini.thinker.tasks import Kind
 from cookbook.ming_mini_2.thinker import (
@@ -245,6 +248,62 @@ def test_places_are_asked_of_shapes_that_differ(excluded: Excluded) -> None:
         shown = [(one.colour, one.shape) for one in item.scene.shapes]
         assert len(set(shown)) == len(shown)
         assert all(f"{colour} {shape}" in item.answer.lower() for colour, shape in shown)
+
+
+def test_most_shapes_of_a_crowded_scene_have_look_alikes() -> None:
+    alike = []
+    for number in range(100):
+        shapes = picture_tasks.crowded_scene(Random(number)).shapes
+        pairs = [(one.colour, one.shape) for one in shapes]
+        assert 3 <= len(shapes) == len(set(pairs)) == len({one.cell for one in shapes})
+        for colour, shape in pairs:
+            alike.append(sum((c == colour) != (s == shape) for c, s in pairs))
+    assert sum(count > 1 for count in alike) > 0.7 * len(alike)
+
+
+def test_places_of_some_shapes_are_those_of_their_colour_or_kind() -> None:
+    scene = Scene(
+        (96, 96),
+        "white",
+        (
+            DrawnShape("circle", "red", (2, 1), 20, (0, 0)),
+            DrawnShape("arrow", "red", (0, 2), 20, (0, 0)),
+            DrawnShape("square", "blue", (1, 1), 20, (0, 0)),
+        ),
+    )
+    asked = picture_tasks.places_of_some(scene, Random(0))
+    assert asked is not None
+    assert "red shapes" in asked.question
+    assert asked.right == "a red arrow at the top right and a red circle at the bottom"
+    assert picture_tasks.places_of_some(replace(scene, shapes=scene.shapes[1:]), Random(0)) is None
+
+
+def test_a_choice_in_words_is_one_of_those_shown() -> None:
+    for number in range(40):
+        scene = picture_tasks.crowded_scene(Random(number))
+        asked = where_is_unique_shape(scene, Random(number))
+        assert asked is not None
+        item = picture_tasks.option_item(asked, scene, Random(number))
+        *shown, instruction = item.question.split("\n")[1:]
+        assert instruction == IN_WORDS
+        assert item.answer in [line.partition(". ")[2] for line in shown]
+
+
+def test_lessons_are_for_training_alone(excluded: Excluded) -> None:
+    lessons = {"picture_at", "picture_find", "picture_some", "picture_option"}
+    for split in ("train", "held_out"):
+        drawn = islice(groups("picture", 4, LEXICON, split, excluded), 150)
+        items = [item for items in drawn for item in items]
+        assert bool({item.task for item in items} & lessons) == (split == "train")
+        before = sum(item.media_first for item in items) / len(items)
+        assert abs(before - (0.5 if split == "train" else 0.72)) < 0.1
+
+
+def test_questions_in_words_are_those_that_are_said(excluded: Excluded) -> None:
+    found = [item for item in items_of("text", excluded, 600) if item.task.endswith("_in_words")]
+    own = [item for item in found if item.task in ("compare_in_words", "yes_no_in_words")]
+    assert len(own) > 20
+    assert not any(char.isdigit() or char == '"' for item in own for char in item.question)
 
 
 def test_own_stories_use_every_verb_and_operation() -> None:

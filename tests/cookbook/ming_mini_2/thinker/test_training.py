@@ -1,6 +1,6 @@
 """Shards, a tiny training, the start from the packed checkpoint, export and packing."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +44,7 @@ SETTINGS = Settings(
 )
 STEPS = 25
 MAX_BYTES = 28_000_000
+NEW_WORDS = ("quokka", " quokka", " zeppelin")
 
 
 @pytest.fixture(scope="module")
@@ -172,11 +173,12 @@ def test_a_training_goes_on_from_exported_weights(
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory, excluded: Excluded) -> Path:
-    """The layout of Ming-mini 2 with the words of the packed checkpoint and more."""
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The layout of a thinker with a layer and a few words more than the packed one."""
     path = tmp_path_factory.mktemp("grown")
-    words = extend_words(packed_words(MING_MINI), learn_words(LEXICON, excluded, sampled=100))
-    write_layout(path, build_tokenizer(words), MINI_2)
+    layers = int(MINI_2.llm["num_hidden_layers"]) + 1
+    larger = replace(MINI_2, llm={**MINI_2.llm, "num_hidden_layers": layers})
+    write_layout(path, build_tokenizer([*packed_words(MING_MINI), *NEW_WORDS]), larger)
     return path
 
 
@@ -185,13 +187,22 @@ def started(grown: Path) -> TrainableThinker:
     model = new_thinker(grown, seed=1, names=len(CURRICULUM.marks))
     ways = start_from(model, grown, MING_MINI)
     assert ways.identity
-    assert all(".layers.6." in name for name in (*ways.identity, *ways.new))
+    assert all(".layers.7." in name for name in (*ways.identity, *ways.new))
     assert sorted(ways.mapped) == ["model.lm_head.weight", "model.model.word_embeddings.weight"]
     return model
 
 
-def test_the_size_of_the_model(started: TrainableThinker) -> None:
-    tensors = [tensor for _, tensor in checkpoint_tensors(started)]
+def test_words_of_the_packed_model_come_first(excluded: Excluded) -> None:
+    kept = packed_words(MING_MINI)
+    words = extend_words(kept[:-20], learn_words(LEXICON, excluded, sampled=100))
+    assert words[: len(kept) - 20] == kept[:-20]
+    assert len(kept) - 20 < len(words) <= WORDS
+
+
+def test_the_size_of_the_model(tmp_path: Path) -> None:
+    write_layout(tmp_path, build_tokenizer(packed_words(MING_MINI)), MINI_2)
+    model = new_thinker(tmp_path, seed=1, names=len(CURRICULUM.marks))
+    tensors = [tensor for _, tensor in checkpoint_tensors(model)]
     assert 12.9e6 < sum(tensor.numel() for tensor in tensors) < 13.9e6
     assert 2 * sum(tensor.numel() for tensor in tensors) < MAX_BYTES
 
@@ -203,8 +214,7 @@ def test_new_words_start_as_the_mean_of_their_bytes(started: TrainableThinker, g
     packed = TensorFolder(MING_MINI)["model.model.word_embeddings.weight"].float()
     known = old.get_vocab()
     words = [n for n in range(new.get_vocab_size()) if new.id_to_token(n) not in known]
-    assert words
-    assert new.get_vocab_size() - old.get_vocab_size() == len(words) <= WORDS
+    assert new.get_vocab_size() - old.get_vocab_size() == len(words) == len(NEW_WORDS)
     for number in words[:20]:
         assert len(rows[number]) == len(new.id_to_token(number))
         assert torch.allclose(table[number], packed[rows[number]].mean(0))
