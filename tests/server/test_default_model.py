@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,6 +14,7 @@ import soundfile
 import soxr
 
 from cookbook.ming_mini.pack import PROMPTS
+from cookbook.ming_mini_2.thinker.evaluation.first_prompts import ask_all, read_prompts
 from measurement.word_errors import count_word_errors
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
@@ -168,6 +170,34 @@ def test_starter_prompts_are_answered(default_server: RunningServer) -> None:
     assert not [text for text, answer in answers.items() if "sorry" in answer or not answer]
     assert answers["What is 17 + 25?"] == "17 + 25 = 42. The answer is 42."
     assert "Tuesday" in answers["What day comes after Monday?"]
+
+
+async def test_first_prompts_of_a_newcomer_are_answered_well(
+    default_server: RunningServer,
+) -> None:
+    """Every fourth of the fifty: sums, facts, a poem, pictures, functions, speech."""
+    judged = await ask_all(default_server.url, read_prompts()[1::4])
+    assert len(judged) == 13
+    broken = [(one.prompt, one.replies[-1].text) for one in judged if one.broken]
+    assert len(broken) <= 2, broken
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_a_function_is_called_with_what_the_user_said(
+    default_server: RunningServer, choice: str
+) -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    }
+    tool = {"type": "function", "function": {"name": "get_weather", "parameters": parameters}}
+    message = {"role": "user", "content": "What is the weather in Lisbon?"}
+    body = {"model": MODEL, "messages": [message], "tools": [tool], "tool_choice": choice}
+    reply = HTTP.post(f"{default_server.api}/chat/completions", json={**body, "temperature": 0})
+    (call,) = reply.json()["choices"][0]["message"]["tool_calls"]
+    assert call["function"]["name"] == "get_weather"
+    assert json.loads(call["function"]["arguments"]) == {"city": "Lisbon"}
 
 
 SEEDED = (
