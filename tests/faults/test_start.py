@@ -13,7 +13,8 @@ from sglang_omni.config.load import load_config
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.shm_cleanup import iter_group_pids
 from sglang_omni.protocol.errors import StartupError
-from sglang_omni.serving.engine_config import build_encoder_specs, build_thinker_spec
+from sglang_omni.serving.engine_config import build_encoder_specs
+from sglang_omni.serving.thinker_config import build_thinker_spec
 from tests.testing.golden import TINY
 
 ENDS_WITHIN_S = 30.0

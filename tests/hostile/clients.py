@@ -5,6 +5,7 @@ import math
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.entrypoints.http.fake import Served
 from tests.testing.machine import PATIENCE
+from tests.testing.machine_stalls import MachineStalls, measured_stalls
 from tests.testing.parallel import WORKERS
 
 CHATS = "/v1/chat/completions"
@@ -84,11 +86,13 @@ class Bystander:
             self.statuses.append(client.request(method, path, json=body).status_code)
             self.waits.append(time.monotonic() - started)
 
-    def check(self) -> None:
+    def check(self, machine: MachineStalls) -> None:
         """It was answered, always and soon."""
+        statuses = Counter(self.statuses)
         assert len(self.statuses) >= 4
-        assert set(self.statuses) == {200}
-        assert max(self.waits) < MAX_WAIT_S
+        assert set(statuses) == {200}, f"it was answered {statuses}"
+        longest = max(self.waits)
+        assert longest < machine.allow(MAX_WAIT_S), f"it waited {longest:.2f} s, {machine}"
 
 
 @contextlib.contextmanager
@@ -96,7 +100,8 @@ def bystander(served: Served, headers: dict[str, str] | None = None) -> Iterator
     """While the body runs, an ordinary client asks.
 
     The test fails unless it is served well, and the server's event loop never stands still for
-    long: tests of other workers wait meanwhile.
+    long: tests of other workers wait meanwhile. What the machine itself stood still is no fault of
+    the server.
     """
     with WORKERS.alone():
         yield from _asking(served, headers)
@@ -106,20 +111,22 @@ def _asking(served: Served, headers: dict[str, str] | None) -> Iterator[Bystande
     before = stall_buckets(served, headers)
     one, ending = Bystander(served, headers or {}), threading.Event()
     thread = threading.Thread(target=one.run, args=(ending,))
-    thread.start()
-    try:
-        while not one.statuses and thread.is_alive():
-            time.sleep(0.01)
-        yield one
-    finally:
-        ending.set()
-        thread.join()
-    one.check()
-    after = stall_buckets(served, headers)
+    with measured_stalls() as machine:
+        thread.start()
+        try:
+            while not one.statuses and thread.is_alive():
+                time.sleep(0.01)
+            yield one
+        finally:
+            ending.set()
+            thread.join()
+        after = stall_buckets(served, headers)
+    one.check(machine)
     added = {bound: count - before[bound] for bound, count in after.items()}
-    assert added[math.inf] > 0
+    assert added[math.inf] > 0, "the event loop was not measured"
     # Stalls are counted by buckets; the first that holds the longest one allowed decides.
-    assert added[min(bound for bound in added if bound >= MAX_STALL_S)] == added[math.inf], added
+    allowed = min(bound for bound in added if bound >= machine.allow(MAX_STALL_S))
+    assert added[allowed] == added[math.inf], f"the event loop stalled, {added}, {machine}"
 
 
 def stall_buckets(served: Served, headers: dict[str, str] | None = None) -> dict[float, float]:

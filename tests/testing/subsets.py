@@ -16,6 +16,7 @@ SUBSETS = {
     "tests/entrypoints/playground/browser": "browser",
     "tests/server/test_playground.py": "browser",
     "tests/faults": "faults",
+    "tests/cluster": "cluster",
 }
 
 

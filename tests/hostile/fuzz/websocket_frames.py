@@ -177,10 +177,27 @@ def play(served: Served, case: Case) -> None:
         except TimeoutError:
             raise Finding(f"the session is open after {WAIT_S:g} s") from None
     for opcode, payload in read_frames(answer):
-        if opcode == CLOSE and payload[:2] == struct.pack(">H", INTERNAL_ERROR):
+        told = opcode == CLOSE and payload[:2] == struct.pack(">H", INTERNAL_ERROR)
+        if told and not _may_close_with(case.data, INTERNAL_ERROR):
             raise Finding(f"the session was closed with {INTERNAL_ERROR}: {payload[2:]!r}")
         if opcode == TEXT and b'"internal_error"' in payload:
             raise Finding(f"an internal error was told: {payload[:300]!r}")
+
+
+def _may_close_with(data: bytes, code: int) -> bool:
+    """Whether a client may have sent that code itself: the server repeats it (RFC 6455, 5.5.1).
+
+    A frame may start anywhere in data that were changed.
+    """
+    return any(
+        data[place] & 0x0F == CLOSE and _unmask(data[place + 2 : place + 8]) == code
+        for place in range(len(data) - 7)
+    )
+
+
+def _unmask(mask_and_code: bytes) -> int:
+    mask, payload = mask_and_code[:2], mask_and_code[4:]
+    return int.from_bytes(mask, "big") ^ int.from_bytes(payload, "big")
 
 
 def _handshake(path: str) -> bytes:
