@@ -25,7 +25,7 @@ os.environ["XDG_STATE_HOME"] = STATE.name
 for checkpoint in (TINY, MING_MINI):
     unpack_weights(checkpoint)
 
-LONG = ("faults", "soak", "long", "interpreted")
+LONG = ("faults", "cluster", "soak", "long", "interpreted")
 LONGEST_S = 3600
 # What a worker of pytest-xdist reports under this name to the process that prints.
 MISSING_CASES = "missing_golden_cases"

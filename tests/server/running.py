@@ -156,10 +156,10 @@ class Call:
     started: bool = False
     ended_at: float = 0.0
 
-    def run(self, url: str, body: dict[str, Any]) -> None:
+    def run(self, url: str, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         """Make the request and read its answer to the end, or to the cut."""
         try:
-            with httpx.stream("POST", url, json=body, timeout=120) as response:
+            with httpx.stream("POST", url, json=body, headers=headers, timeout=120) as response:
                 self.status = response.status_code
                 self.media_type = response.headers.get("content-type", "")
                 for piece in response.iter_text():
@@ -186,10 +186,12 @@ class Call:
         return self.status >= 500 and json.loads(self.text)["error"]["type"] == "server_error"
 
 
-def call(url: str, body: dict[str, Any]) -> tuple[Call, threading.Thread]:
+def call(
+    url: str, body: dict[str, Any], headers: dict[str, str] | None = None
+) -> tuple[Call, threading.Thread]:
     """Begin a request; the thread ends with it."""
     made = Call()
-    thread = threading.Thread(target=made.run, args=(url, body))
+    thread = threading.Thread(target=made.run, args=(url, body, headers))
     thread.start()
     return made, thread
 

@@ -255,8 +255,8 @@ def test_health_metrics_models_and_timeline_know_the_engine(drawing: RunningServ
     draw(drawing)
     assert drawing.engine("image")["state"] == "ready"
     metrics = httpx.get(f"{drawing.url}/metrics").text
-    assert 'sgl_omni_engine_up{engine="image",replica="0"} 1.0' in metrics
-    assert 'sgl_omni_engine_finished_total{engine="image",replica="0"}' in metrics
+    assert 'sgl_omni_engine_up{engine="image",node="",replica="0"} 1.0' in metrics
+    assert 'sgl_omni_engine_finished_total{engine="image",node="",replica="0"}' in metrics
     assert 'sgl_omni_stage_duration_seconds_count{stage="image"}' in metrics
     card = httpx.get(f"{drawing.api}/models").json()["data"][0]
     assert card["capabilities"]["image_output"] is True

@@ -79,7 +79,7 @@ def test_the_python_examples_give_what_stands_beside_them(
     assert sum(len(promised(text)) for text in examples) == 5
     samples, rate = soundfile.read("answer.wav")
     assert (rate, samples.size > rate) == (44100, True)
-    assert 1 < soundfile.info("car.mp3").duration < 5
+    assert 1 < soundfile.info("train.mp3").duration < 5
 
 
 def test_the_realtime_example_answers_a_spoken_question(

@@ -10,11 +10,13 @@ import soundfile
 
 from sglang_omni.config.load import load_config
 from sglang_omni.entrypoints.cli.startup_banner import describe_hardware
-from tests.server.running import RunningServer
+from tests.server.running import HTTP, RunningServer
 
 MOST_LINES, MOST_CHARACTERS = 12, 200
 # On a machine that others keep busy, a start of more than half a minute says what it is at.
 WAITING = "starting for "
+# Engines are polled for the line of times, and measure their phases themselves.
+SLACK_S = 2.0
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def test_a_start_is_a_dozen_lines_that_mean_something(screen: list[str]) -> None
     kinds = re.findall(r"✓ (\w+) \d+\.\d s", lines[1])
     assert sorted(kinds) == ["decoders", "encoders", "grammar", "talker", "thinker"]
     names = [one[:8].strip() for one in lines[2:]]
-    assert names == ["Open", "Try", "Hear", "API", "Limits", "Logs", "Stop"]
+    assert names == ["Start", "Open", "Try", "Hear", "API", "Limits", "Logs", "Stop"]
 
 
 def test_it_says_where_and_what_may_be_asked(
@@ -52,6 +54,30 @@ def test_it_says_where_and_what_may_be_asked(
     assert line(screen, "API").startswith(f"{default_server.api} ")
     limits = r"\d+ chats · \d+ voices · no API key \(this machine only\)"
     assert re.fullmatch(limits, line(screen, "Limits"))
+
+
+def test_the_phases_of_the_longest_start_are_told_and_add_up(
+    screen: list[str], default_server: RunningServer
+) -> None:
+    engines = HTTP.get(f"{default_server.url}/health").json()["engines"]
+    name, _, shown = line(screen, "Start").partition(": ")
+    phases = engines[name]["start_phases"]
+    assert shown == " · ".join(f"{one['name']} {one['seconds']:.1f} s" for one in phases)
+    names = [one["name"] for one in phases]
+    assert names == {
+        "thinker": [
+            "starting the process",
+            "starting SGLang",
+            "reading the thinker's weights",
+            "allocating the KV cache",
+            "warming up the thinker",
+        ]
+    }.get(name, names)
+    total = sum(one["seconds"] for one in phases)
+    kinds = dict(re.findall(r"✓ (\w+) (\d+\.\d) s", screen[-9]))
+    assert abs(total - float(kinds[name])) < SLACK_S
+    # Every engine has them.
+    assert all(engine["start_phases"] for engine in engines.values())
 
 
 def test_the_command_it_gives_writes_speech(screen: list[str], tmp_path: Path) -> None:
