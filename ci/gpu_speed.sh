@@ -16,7 +16,7 @@ PYTHON=${PYTHON:-python3} OUT=${OUT:-benchmarks/results} WORK=${WORK:-/tmp/gpu_s
 SGLANG_ARGS=${SGLANG_ARGS:-'{"attention_backend":"triton","sampling_backend":"pytorch","grammar_backend":"none"}'}
 CLIENTS=${CLIENTS:-1,8,16,32,64} PORT=${PORT:-8123} DEVICE=${DEVICE:-cuda}
 CARD=${CARD:-$(nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -1 | awk '{print tolower($2)}')}
-CARD=${CARD:-cpu} WEIGHTS=${WEIGHTS:-fp8}
+CARD=${CARD:-cpu} IN_MEMORY=${IN_MEMORY:-/dev/shm} WEIGHTS=${WEIGHTS:-fp8}
 SIZE=${SMALL:+--small --device $DEVICE} TILINGS=${TILINGS:-sglang_omni/models/ming/thinker/int4/tilings}
 export PYTHONUNBUFFERED=1
 # Children find `benchmarks` by it: the whole-system checkpoint is drawn by a package of ours.
@@ -107,7 +107,7 @@ install_tilings() {
 }
 
 # The steps of int4_all and their limits in seconds, in order.
-INT4_STEPS=${INT4_STEPS:-int4_parity:300 tune_int4:240 int4:520 draw_int4:100 system_int4:480}
+INT4_STEPS=${INT4_STEPS:-int4_parity:300 tune_int4:240 int4:520 draw_int4:100 system_int4:480 planned_int4:500}
 
 run_steps() { # NAME:SECONDS...; removing $WORK/done/NAME repeats one
     local step name limit before outcome started=$SECONDS ran=0 failed=0 done="$WORK/done"
@@ -189,6 +189,20 @@ for phase in "$@"; do
         else
             failed=1
         fi ;;
+    planned_int4) # as --placement auto starts it, all files in memory, with a KV cache of either precision
+        folder="$IN_MEMORY/system_int4_files"
+        [ -f "$folder/complete" ] || {
+            "$PYTHON" -m benchmarks.synthetic.system_checkpoint "$folder" --int4 --thinker-files --force $SIZE &&
+                touch "$folder/complete"
+        } || failed=1
+        for precision in auto fp8_e4m3; do
+            [ "$DEVICE$precision" != cpufp8_e4m3 ] || continue
+            timeout "${START_S:-200}" "$PYTHON" -m benchmarks.serving.planned_start --model-path "$folder" \
+                --out "$OUT/planned_start_${CARD}_int4_$precision.json" -- ${PLAN:---placement auto} \
+                --thinker.kv_cache_dtype $precision --thinker.server_args "$SGLANG_ARGS" \
+                --talker.min_patches 10 --talker.max_patches 10 2>&1 | tail -45
+            [ "${PIPESTATUS[0]}" = 0 ] || failed=1
+        done ;;
     speech_int4) WEIGHTS=int4 serve_and_ask "serving_${CARD}_int4_speech" --kinds speech --clients 1,4,16,32 || failed=1 ;;
     int4_all) run_steps $INT4_STEPS || failed=1 ;;
     step_kernels) # a decode step's own kernels, each against what it stands for

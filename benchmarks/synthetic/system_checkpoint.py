@@ -9,6 +9,9 @@ thinker (52 to 200 GB) is drawn on the GPU as it loads. With random weights no s
 so the thinker's answer is scripted: every forward pass is real, and then the next token of the
 script is made the most likely. The script has 25 tokens, and its first sentence ends at the 12th;
 with the options above it is 20 patches of speech, 6.4 s.
+
+With `--thinker-files` the thinker is on disk too, and `sgl-omni serve` needs no further package:
+the checkpoint is loaded and planned for as a released one, but its answers are not scripted.
 """
 
 import argparse
@@ -28,6 +31,7 @@ from benchmarks.images.shapes import ImageShapes
 from benchmarks.synthetic.image_folders import remove_image_folders, write_image_folders
 from benchmarks.synthetic.random_models.names import SCRIPT
 from benchmarks.synthetic.speech_checkpoint import FastRandomWeights, write_speech_checkpoint
+from benchmarks.synthetic.thinker_files import write_thinker_files
 from benchmarks.talker.shapes import SMALL_TALKER, SMALL_VAE, TALKER, VAE
 from benchmarks.thinker.shapes import SHAPE, SMALL, add_weights_options, build_config
 from sglang_omni.models.ming.config import EncoderConfig, TalkerConfig, VAEConfig
@@ -52,21 +56,27 @@ def write_system_checkpoint(
     images: ImageShapes | None,
     weights: str,
     device: torch.device,
+    thinker_files: bool = False,
 ) -> None:
-    """Write everything except the thinker's weights to the new folder `folder`.
+    """Write everything to the new folder `folder`, the thinker's weights with `thinker_files` alone.
 
     Without `images` the checkpoint draws nothing.
     """
     write_speech_checkpoint(folder, *speech, patches=NEVER_PATCHES, device=device)
     tokenizer = build_thinker_tokenizer()
     config = build_config("plug-in", shape, weights) | encoder_config(encoders)
-    # SGLang takes the first, which is drawn; the server knows the family by the second.
-    config["architectures"] = [*config["architectures"], ARCHITECTURE]
-    config[SCRIPT] = script_ids(tokenizer)
+    if thinker_files:
+        config["architectures"] = [ARCHITECTURE]
+    else:
+        # SGLang takes the first, which is drawn; the server knows the family by the second.
+        config["architectures"] = [*config["architectures"], ARCHITECTURE]
+        config[SCRIPT] = script_ids(tokenizer)
     for path in folder.glob("model*"):
         path.unlink()
     write_json(folder / "config.json", config)
     write_shards(folder, sample_encoder_weights(FastRandomWeights(device), config))
+    if thinker_files:
+        write_thinker_files(folder, device)
     if images is None:
         remove_image_folders(folder)
     else:
@@ -111,6 +121,7 @@ def main() -> None:
     add_weights_options(parser)
     parser.add_argument("--layers", type=int, help="of the thinker; fewer for a quick look")
     parser.add_argument("--images", action="store_true", help="with image output")
+    parser.add_argument("--thinker-files", action="store_true", help="the thinker's weights too")
     parser.add_argument("--small", action="store_true", help="small shapes, to see that it runs")
     parser.add_argument("--force", action="store_true", help="replace the folder")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -127,7 +138,14 @@ def main() -> None:
         images = replace(images, thinker_width=shape["hidden_size"])
     device = torch.device(options.device)
     write_system_checkpoint(
-        options.folder, shape, encoders, speech, images, options.weights, device
+        options.folder,
+        shape,
+        encoders,
+        speech,
+        images,
+        options.weights,
+        device,
+        options.thinker_files,
     )
     print(f"wrote {options.folder}")
 

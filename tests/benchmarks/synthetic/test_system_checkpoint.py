@@ -4,16 +4,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from benchmarks.encoders.shapes import SMALL as SMALL_ENCODERS
 from benchmarks.images.shapes import SMALL as SMALL_IMAGES
 from benchmarks.images.shapes import ImageShapes
 from benchmarks.synthetic.random_models.names import PLUG_IN
 from benchmarks.synthetic.system_checkpoint import write_system_checkpoint
+from benchmarks.synthetic.thinker_files import list_stored_tensors
 from benchmarks.thinker.shapes import SMALL
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.config import read_talker_config, read_vae_config
 from sglang_omni.models.ming.image.config import has_image_output
+from sglang_omni.models.ming.sizes import read_sizes
+from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE
 from sglang_omni.models.ming.thinker.int4.layout import METHOD
 from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
 from sglang_omni.models.registry import family_of
@@ -36,3 +40,27 @@ def test_the_family_is_known_and_the_thinker_is_drawn(
     quantized = read_json(folder / "config.json").get("quantization_config", {})
     methods = {"bf16": None, "fp8": "fp8", "int4": METHOD}
     assert quantized.get("quant_method") == methods[weights]
+
+
+@pytest.mark.parametrize("weights", ["bf16", "fp8", "int4"])
+def test_a_thinker_in_files_is_complete_and_counted(tmp_path: Path, weights: str) -> None:
+    tiny, folder = tmp_path / "tiny", tmp_path / "system"
+    write_tiny_checkpoint(tiny)
+    speech = read_talker_config(tiny / "talker"), read_vae_config(tiny / "talker" / "vae")
+    cpu = torch.device("cpu")
+    write_system_checkpoint(folder, SMALL, SMALL_ENCODERS, speech, None, weights, cpu, True)
+    config = read_json(folder / "config.json")
+    assert config["architectures"] == [ARCHITECTURE]
+    stored = list_stored_tensors(config)
+    files = {path.name: path for path in folder.glob("*.safetensors")}
+    index = read_json(folder / "model.safetensors.index.json")["weight_map"]
+    assert set(index.values()) == set(files)
+    loaded: dict[str, torch.Tensor] = {}
+    for path in files.values():
+        loaded |= load_file(path)
+    assert set(loaded) == set(index)
+    assert {name: tuple(loaded[name].shape) for name in stored} == stored
+    sizes = read_sizes(folder)
+    assert sizes.matrices + sizes.rest == sum(loaded[name].nbytes for name in stored)
+    matrices = [tensor for name, tensor in loaded.items() if name in stored and tensor.dim() > 1]
+    assert all(tensor.float().std() > 0 for tensor in matrices if tensor.numel() > 64)
