@@ -20,6 +20,7 @@ from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
 from tests.media.files import film
 from tests.server.running import HTTP, RunningServer
+from tests.server.starters import answers_rightly, declared_starters
 from tests.server.test_realtime import conversation, say, until
 
 MODEL = "ming-omni"
@@ -61,13 +62,13 @@ def test_recordings_are_written_down(default_server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["What is seven plus five?", "What is nine times eight?", "How are you?"]
+    "question", ["What is seven plus five?", "What is nine times eight?", "What can you do?"]
 )
 def test_a_spoken_question_is_written_down_and_not_answered(
     default_server: RunningServer, question: str
 ) -> None:
     heard = transcript(default_server, speech(default_server, question, voice="rms").content)
-    assert wrong_words(question, heard) <= 1, heard
+    assert wrong_words(question, heard) == 0, heard
 
 
 def test_the_sound_of_a_video_is_refused_by_name(default_server: RunningServer) -> None:
@@ -121,7 +122,7 @@ async def test_what_the_user_said_in_realtime_is_not_the_answer(
         await say(connection, pcm16(soxr.resample(samples, rate, RATE)), pcm16(silence(0.8)))
         events = await until(connection, "conversation.item.input_audio_transcription.completed")
     heard = events[-1].transcript
-    assert wrong_words("What is seven plus five?", heard) <= 1, heard
+    assert wrong_words("What is seven plus five?", heard) == 0, heard
 
 
 @pytest.mark.parametrize(
@@ -165,11 +166,11 @@ def test_a_break_in_ssml_is_silence_and_what_will_be_spoken_is_told(
 def test_starter_prompts_are_answered(default_server: RunningServer) -> None:
     card, *_ = HTTP.get(f"{default_server.api}/models").json()["data"]
     starters = card["capabilities"]["starter_prompts"]
-    assert len(starters) >= 3
+    assert starters == declared_starters()
     answers = {text: chat(default_server, text) for text in starters}
-    assert not [text for text, answer in answers.items() if "sorry" in answer or not answer]
+    assert not [one for one in answers.items() if not answers_rightly(*one)]
+    # The README shows this one.
     assert answers["What is 17 + 25?"] == "17 + 25 = 42. The answer is 42."
-    assert "Tuesday" in answers["What day comes after Monday?"]
 
 
 async def test_first_prompts_of_a_newcomer_are_answered_well(
@@ -229,7 +230,7 @@ def test_a_seed_fixes_the_samples_and_others_change_a_few_by_one_step(
 
 def test_speakers_take_turns_and_their_times_are_told(default_server: RunningServer) -> None:
     """Each turn is heard between the times that are told for it, and words where there is sound."""
-    said = ("The red car is in the garden.", "There are two birds on the house.")
+    said = ("The train leaves at seven.", "Tell me about the sea.")
     turns = [
         {"voice": voice, "text": text} for voice, text in zip(("rms", "slt"), said, strict=True)
     ]
@@ -246,7 +247,7 @@ def test_speakers_take_turns_and_their_times_are_told(default_server: RunningSer
         part = samples[round(segment["start"] * rate) : round(segment["end"] * rate)]
         soundfile.write(clip, part, rate, format="WAV")
         heard = transcript(default_server, clip.getvalue())
-        assert wrong_words(segment["text"], heard) <= 2
+        assert wrong_words(segment["text"], heard) <= 1, heard
     assert [word["word"] for word in answer["words"]] == " ".join(said).replace(".", "").split()
     for word in answer["words"]:
         spoken = samples[round(word["start"] * rate) : round(word["end"] * rate)]

@@ -19,6 +19,7 @@ import soxr
 from tests.entrypoints.realtime.sounds import silence, voice
 from tests.media.files import encoded, movie, picture, tone, wav
 from tests.server.running import RunningServer, wait_until
+from tests.server.starters import answers_rightly, declared_starters
 from tests.testing.browser import (
     MICROPHONE_HZ,
     Browser,
@@ -31,6 +32,8 @@ from tests.testing.browser import (
 
 # A spoken answer of the tiny model to a brief question, on two cores.
 ANSWER_MS = 60_000
+# The bundled model hears this right in its own default voice, whatever the seed.
+SAID = "What is seven plus five?"
 
 
 @pytest.fixture
@@ -187,24 +190,21 @@ def test_every_starter_of_the_bundled_model_is_answered(first_page: Any, expect:
     page = first_page
     starters = page.get_by_role("group", name="Try one of these").get_by_role("button")
     prompts = starters.all_inner_texts()
-    assert len(prompts) == 4
+    assert prompts == declared_starters()
     answer = page.locator("#chat-log .answer")
-    answers = {}
     for prompt in prompts:
         starters.filter(has_text=prompt).click()
         expect(answer).to_have_attribute("aria-busy", "false")
         expect(answer).to_have_text(re.compile(r"^Answer\S.*\S$"))
-        answers[prompt] = answer.inner_text()
+        assert answers_rightly(prompt, answer.inner_text()), answer.inner_text()
         expect(page.locator("#last-figures")).to_contain_text("First sound")
         page.get_by_role("button", name="New conversation").click()
-    assert "42" in answers["What is 17 + 25?"]
-    assert "Tuesday" in answers["What day comes after Monday?"]
 
 
 def test_a_question_that_is_said_to_the_bundled_model_is_answered(
     default_server: RunningServer, expect: Any, tmp_path: Path
 ) -> None:
-    body = {"input": "What day comes after Monday?", "response_format": "wav"}
+    body = {"input": SAID, "seed": 1, "response_format": "wav"}
     reply = httpx.post(f"{default_server.api}/audio/speech", json=body, timeout=60)
     said, rate = soundfile.read(io.BytesIO(reply.content))
     samples = soxr.resample(said, rate, MICROPHONE_HZ)
@@ -214,8 +214,8 @@ def test_a_question_that_is_said_to_the_bundled_model_is_answered(
         page.get_by_role("button", name="Talk", exact=True).click()
         turns = page.locator("#chat-log article")
         expect(turns).to_have_count(2)
-        expect(turns.first).to_have_text("YouWhat day comes after Monday?")
-        expect(turns.last).to_contain_text("Tuesday")
+        expect(turns.first).to_have_text(f"You{SAID}")
+        expect(turns.last).to_contain_text(re.compile(r"\b12\b"))
         expect(page.locator("#last-figures")).to_contain_text("After you spoke")
         picture_of(page, "bundled_talk")
         page.get_by_role("button", name="End", exact=True).click()
