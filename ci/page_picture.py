@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ import soundfile
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-WRITTEN, SAID = "What is 17 + 25?", "What day comes after Monday?"
+WRITTEN, SAID = "What is 17 + 25?", "What is seven plus five?"
 SIZE = {"width": 1180, "height": 760}
 SHOWN = (885, 570)
 FRAME_MS, COLOURS = 250, 48
 SILENCE_SECONDS = (1.5, 40.0)
 LAST_FRAME_MS = 3000
+ANSWER_SECONDS = 40
 
 
 class Film:
@@ -43,6 +45,18 @@ class Film:
             shot = Image.open(io.BytesIO(self._page.screenshot())).convert("RGB")
             self.frames.append(shot.resize(SHOWN, Image.Resampling.LANCZOS))
             self._page.wait_for_timeout(max(1000 * (next_at - time.monotonic()), 1))
+
+    def take_until(self, is_over: Callable[[], bool], seconds: float) -> None:
+        """Take frames until something is over, and for a second more.
+
+        Raises `TimeoutError` if it is not over after some seconds.
+        """
+        end = time.monotonic() + seconds
+        while not is_over():
+            if time.monotonic() > end:
+                raise TimeoutError(f"the page is not done after {seconds} s")
+            self.take(FRAME_MS / 1000)
+        self.take(1)
 
     def save(self, path: str) -> None:
         """Write a GIF; equal frames in a row are one."""
@@ -64,11 +78,18 @@ class Film:
 
 def say(url: str, text: str, path: Path) -> None:
     """Write a file in which the server says a text after some silence."""
-    body = {"input": text, "response_format": "wav"}
+    body = {"input": text, "seed": 1, "response_format": "wav"}
     reply = httpx.post(f"{url}/v1/audio/speech", json=body, timeout=60).raise_for_status()
     samples, rate = soundfile.read(io.BytesIO(reply.content))
     before, after = (np.zeros(round(rate * seconds)) for seconds in SILENCE_SECONDS)
     soundfile.write(path, np.concatenate((before, samples, after)), rate, subtype="PCM_16")
+
+
+def _is_answered(page: Any) -> bool:
+    """Whether what was said is written down, and its answer spoken to the end."""
+    turns = page.locator("#chat-log article").all_inner_texts()
+    heard = any(SAID in turn for turn in turns)
+    return heard and len(turns) == 4 and page.locator("#talk-state").inner_text() == "Listening"
 
 
 def main(url: str, path: str) -> None:
@@ -94,9 +115,9 @@ def main(url: str, path: str) -> None:
             page.get_by_label("Message").press_sequentially(character)
             film.take(0.01)
         page.keyboard.press("Enter")
-        film.take(6)
+        film.take_until(page.get_by_role("button", name="Stop").is_hidden, ANSWER_SECONDS)
         page.get_by_role("button", name="Talk", exact=True).click()
-        film.take(9)
+        film.take_until(lambda: _is_answered(page), ANSWER_SECONDS)
         film.save(path)
         browser.close()
 
