@@ -9,6 +9,7 @@ const PROCESSING = { echoCancellation: true, noiseSuppression: true, autoGainCon
 export class Microphone {
   readonly #stream: MediaStream;
   readonly #context: AudioContext;
+  readonly #port: MessagePort;
 
   /** Start recording. `onsamples` receives samples from -1 to 1 at `rate` Hz. `device` is the id of
    * a microphone, or empty for the browser's choice. Throws if there is none, or the user denies
@@ -20,16 +21,19 @@ export class Microphone {
   ): Promise<Microphone> {
     const stream = await openStream(device);
     try {
-      return new Microphone(stream, await createContext(stream, rate, onsamples));
+      // Use the device's own rate: not every browser resamples a stream.
+      const context = new AudioContext();
+      return new Microphone(stream, context, await connect(context, stream, rate, onsamples));
     } catch (error) {
       stopTracks(stream);
       throw error;
     }
   }
 
-  constructor(stream: MediaStream, context: AudioContext) {
+  constructor(stream: MediaStream, context: AudioContext, port: MessagePort) {
     this.#stream = stream;
     this.#context = context;
+    this.#port = port;
   }
 
   /** Mute the microphone, or end that. */
@@ -37,8 +41,10 @@ export class Microphone {
     for (const track of this.#stream.getAudioTracks()) track.enabled = !isMuted;
   }
 
-  /** Stop recording. */
+  /** Stop recording: no more samples come from now on. */
   async close(): Promise<void> {
+    // The worklet goes on until the context is closed, which takes a while.
+    this.#port.onmessage = null;
     stopTracks(this.#stream);
     await this.#context.close();
   }
@@ -61,14 +67,13 @@ async function openStream(device: string): Promise<MediaStream> {
   }
 }
 
-/** Create an audio context that sends the stream's samples to `onsamples`. */
-async function createContext(
+/** Have a context send the stream's samples to `onsamples`; return the port that they come from. */
+async function connect(
+  context: AudioContext,
   stream: MediaStream,
   rate: number,
   onsamples: (samples: Float32Array) => void,
-): Promise<AudioContext> {
-  // Use the device's own rate: not every browser resamples a stream.
-  const context = new AudioContext();
+): Promise<MessagePort> {
   await loadWorklet(context, resolveUrl("playground/microphone_worklet.js"));
   const node = new AudioWorkletNode(context, "microphone", {
     numberOfOutputs: 0,
@@ -79,7 +84,7 @@ async function createContext(
   node.port.onmessage = ({ data }) => onsamples(data);
   context.createMediaStreamSource(stream).connect(node);
   await context.resume();
-  return context;
+  return node.port;
 }
 
 function stopTracks(stream: MediaStream): void {

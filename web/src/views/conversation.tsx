@@ -68,7 +68,13 @@ function Log() {
     observer.observe(element, { childList: true, subtree: true, characterData: true });
     // Images have their height once they are loaded.
     element.addEventListener("load", follow, true);
-    return () => observer.disconnect();
+    // Captions, attached files and a keyboard on the screen take their room from the log.
+    const resized = new ResizeObserver(follow);
+    resized.observe(element);
+    return () => {
+      observer.disconnect();
+      resized.disconnect();
+    };
   }, []);
   return (
     <div

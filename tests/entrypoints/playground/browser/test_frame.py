@@ -31,6 +31,23 @@ def test_the_composer_is_always_in_view(
     assert scroll <= height
 
 
+def test_the_end_of_the_log_stays_in_view_when_the_log_gets_smaller(page: Any, expect: Any) -> None:
+    """As it does when captions or a keyboard on the screen appear."""
+    ask(page, "question " * 300)
+    answer = page.locator("#chat-log .answer")
+    expect(answer).to_have_attribute("aria-busy", "false")
+    last = answer.get_by_role("button", name="Copy")
+    page.set_viewport_size({"width": 1280, "height": 500})
+    expect(last).to_be_in_viewport(ratio=1)
+    # A user who reads what is above is left there.
+    page.locator("#chat-log").hover()
+    page.mouse.wheel(0, -400)
+    expect(last).not_to_be_in_viewport()
+    page.set_viewport_size({"width": 1280, "height": 400})
+    page.wait_for_timeout(300)
+    expect(last).not_to_be_in_viewport()
+
+
 def test_keys_reach_what_is_used_most(page: Any, expect: Any, backend: FakeBackend) -> None:
     choose(page, Push_to_talk=True)
     message = page.get_by_label("Message")
