@@ -69,6 +69,17 @@ class Link:
                 found.append(psutil.Process(int(pid)))
         return found
 
+    def commands_of_b(self) -> dict[psutil.Process, str]:
+        """Return the processes that live on the second machine with their command lines.
+
+        One that has ended has none, though its parent may not have waited for it yet.
+        """
+        found = {}
+        for process in self.processes_of_b():
+            with suppress(psutil.NoSuchProcess):
+                found[process] = " ".join(process.cmdline())
+        return found
+
     def on_b(self, *command: str) -> list[str]:
         """Return a command that runs on the second machine."""
         setup = 'mount -t tmpfs tmpfs /dev/shm && hostname host-b && exec "$@"'
@@ -76,16 +87,23 @@ class Link:
         return ["ip", "netns", "exec", self.b, *unshared]
 
 
-def find(link: Link, part: str) -> list[psutil.Process]:
-    """Return the processes of the other machine with this in their command line."""
-    return [process for process in link.processes_of_b() if part in " ".join(process.cmdline())]
+def find(link: Link, *parts: str) -> list[psutil.Process]:
+    """Return the processes of the other machine with one of these in their command line."""
+    return [
+        process
+        for process, command in link.commands_of_b().items()
+        if any(part in command for part in parts)
+    ]
 
 
 def engines_of(link: Link) -> list[psutil.Process]:
     """Return the engine processes of the other machine, without their orphan reapers."""
     found = find(link, "engine_main")
-    pids = {process.pid for process in found}
-    return [process for process in found if process.ppid() not in pids]
+    children = set[psutil.Process]()
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            children.update(process.children())
+    return [process for process in found if process not in children]
 
 
 @contextmanager

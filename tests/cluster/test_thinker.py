@@ -23,7 +23,7 @@ from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import EngineFailed, StartupError
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.serving.thinker_config import build_thinker_spec
-from tests.cluster.hosts import ADDRESS_A, Link, Machines, kill_all
+from tests.cluster.hosts import ADDRESS_A, Link, Machines, find, kill_all
 from tests.engines.runtime.processes import eventually
 from tests.models.ming.thinker.features import greedy_request
 from tests.server.running import run_server
@@ -75,12 +75,7 @@ class Node:
 
     def schedulers(self) -> list[psutil.Process]:
         """The rank's processes of SGLang, under both of their names."""
-        marks = ("sglang::scheduler", "spawn_main")
-        return [
-            process
-            for process in self._link.processes_of_b()
-            if any(mark in " ".join(process.cmdline()) for mark in marks)
-        ]
+        return find(self._link, "sglang::scheduler", "spawn_main")
 
 
 @pytest.fixture(scope="module")
