@@ -1,6 +1,7 @@
 """An engine on another machine: whatever is killed or cut, it is told in time and comes back."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -9,10 +10,12 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.remote_engines.measure import measure
-from sglang_omni.engines.remote.contract import ClusterSettings, move_to_node
+from benchmarks.remote_engines.worker import FEATURES, PIXELS
+from sglang_omni.engines.remote.contract import ClusterSettings, TlsFiles, move_to_node
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.protocol.errors import EngineFailed, EngineUnavailable, StartupError
 from tests.cluster.hosts import Machines, engines_of, find, kill_all, wait_for_nodes
+from tests.cluster.plain_tls import time_plain_tls
 from tests.engines.runtime.processes import eventually, toy_spec
 from tests.engines.runtime.toy_workers import Count, ToySettings
 from tests.testing.machine import PATIENCE
@@ -22,6 +25,7 @@ TOLD_S = 15.0
 RECOVERY_S = 60.0 * PATIENCE
 LINK_CUT_S = 20.0
 CHUNK_MS, FEATURES_MS = 3.0, 15.0
+TIMES_OF_TLS = 2.0
 
 
 @asynccontextmanager
@@ -140,8 +144,12 @@ async def test_an_engine_that_cannot_start_says_why(cluster: ClusterSettings) ->
 
 
 @pytest.mark.alone
-async def test_another_machine_costs_little(cluster: ClusterSettings) -> None:
+async def test_another_machine_costs_little(cluster: ClusterSettings, tls: TlsFiles) -> None:
+    pixels, rows = math.prod(PIXELS), 2 * math.prod(FEATURES)
+    plain_ms = await asyncio.to_thread(time_plain_tls, tls, pixels, rows)
     chunk, features = await measure(cluster, NODE, 100)
-    print(f"a chunk costs {chunk.added_ms:.2f} ms more, features {features.added_ms:.2f} ms")
+    print(f"a chunk costs {chunk.added_ms:.2f} ms more, features {features.added_ms:.2f} ms;")
+    print(f"their bytes take {plain_ms:.2f} ms over TLS alone")
     assert chunk.added_ms < CHUNK_MS * PATIENCE
-    assert features.added_ms < FEATURES_MS * PATIENCE
+    # On some machines TLS alone takes longer than `FEATURES_MS`.
+    assert features.added_ms < max(FEATURES_MS * PATIENCE, TIMES_OF_TLS * plain_ms)
