@@ -7,8 +7,12 @@
 # for THINKER_SECONDS beside the teachers, and what is left of the time is for learning to draw, if
 # that is DRAWING_LEAST seconds or more. On SPEECH_GPU the VAE is trained for VAE_SECONDS, and the
 # talker for all that is left. Clips are made from the first second on: resynthesised ones for both
-# halves, and the teachers' own speech for the thinker; Kokoro speaks on CLIPS_GPU. Makers of data
-# have a lower priority than trainings. A part that fails does not end the others.
+# halves, and for the thinker the teachers' own speech and the bundled talker's steady voices; Kokoro
+# speaks on CLIPS_GPU. Makers of data have a lower priority than trainings. A part that fails does not
+# end the others.
+#
+# HALVES=thinker trains the thinking half alone: it has all of the time, and the GPU beside the
+# teachers; `pack` takes the speaking half of the bundled checkpoint. There is no drawing then.
 #
 # EXPORT has all that is learnt so far in at most six files below 16 MB, anew every EXPORT_SECONDS:
 # a machine that ends early leaves weights that `export --restore` and `pack` make a checkpoint of.
@@ -16,14 +20,23 @@
 # `voices/bundle_teachers.sh` lists. OUT/texts.jsonl and OUT/thinker/model may be there already.
 #
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
-# CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data.
+# CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data. Of the clips in
+# steady voices, which one process makes faster than any other, there are at most STEADY_HOURS.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
 # `image/recipe.sh`; VAE_OPTIONS and TALKER_OPTIONS are further options of their trainings.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
 TIME=${SECONDS_OF_TRAINING:-1400}
-THINKER_SECONDS=${THINKER_SECONDS:-$((TIME * 4 / 7))}
+HALVES=${HALVES:-both}
+# A training keeps two cores busy.
+case $HALVES in
+    both) own=$((TIME * 4 / 7)) busy=4 ;;
+    # The first clips, the held-out data and the end of the training take the rest.
+    thinker) own=$((TIME - TIME / 12)) busy=2 DRAWING_LEAST=$((TIME + 1)) ;;
+    *) echo "HALVES must be both or thinker, not $HALVES" >&2; exit 2 ;;
+esac
+THINKER_SECONDS=${THINKER_SECONDS:-$own}
 VAE_SECONDS=${VAE_SECONDS:-$((TIME * 3 / 10))}
 DRAWING_LEAST=${DRAWING_LEAST:-360}
 LEXICON=${LEXICON:-/usr/share/wordnet}
@@ -31,11 +44,15 @@ CORES=${CORES:-$(nproc --all)}
 DATA_CORES=${DATA_CORES:-$((CORES * 2 / 5 > 0 ? CORES * 2 / 5 : 1))}
 DEVICE=${DEVICE:-cuda}
 GPUS=$(nvidia-smi -L 2> /dev/null | wc -l || true)
-CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES > 5 ? CORES - DATA_CORES - 4 : 1))}
+CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES - busy))}
 # With teachers on the GPU, twelve keep it busy, and each takes 2.5 GB of its memory.
-[ "$GPUS" = 0 ] || CLIP_PROCESSES=$((CLIP_PROCESSES > 12 ? 12 : CLIP_PROCESSES))
-NATURAL_PROCESSES=$(((CLIP_PROCESSES + 2) / 3))
-FREE_PROCESSES=$((CLIP_PROCESSES - NATURAL_PROCESSES > 0 ? CLIP_PROCESSES - NATURAL_PROCESSES : 1))
+[ "$GPUS" = 0 ] || CLIP_PROCESSES=$((CLIP_PROCESSES > 13 ? 13 : CLIP_PROCESSES))
+# One makes clips in steady voices. The talker has no use for natural ones.
+teachers=$((CLIP_PROCESSES > 2 ? CLIP_PROCESSES - 1 : 2))
+NATURAL_PROCESSES=$(((teachers + 2) / 3))
+[ "$HALVES" = both ] || NATURAL_PROCESSES=$(((teachers + 1) / 2))
+FREE_PROCESSES=$((teachers - NATURAL_PROCESSES))
+STEADY_HOURS=${STEADY_HOURS:-4}
 THINKER_GPU=${THINKER_GPU:-0}
 SPEECH_GPU=${SPEECH_GPU:-$((GPUS > 1 ? 1 : 0))}
 CLIPS_GPU=${CLIPS_GPU:-$THINKER_GPU}
@@ -77,14 +94,16 @@ if [ ! -f "$OUT/texts.jsonl" ]; then
     python -m "$here.thinker.spoken_texts" --output "$OUT/texts.jsonl" --count "$NUM_TEXTS" \
         --seed "$SEED" --lexicon "$LEXICON"
 fi
-make_clips() { # form, seconds, processes
+make_clips() { # form, seconds, processes, hours
     CUDA_VISIBLE_DEVICES=$CLIPS_GPU nice -n 10 python -m "$here.voices.corpus" \
-        --output "$OUT/clips/$1" --form "$1" --hours "$HOURS" --seconds "$2" --seed "$SEED" \
+        --output "$OUT/clips/$1" --form "$1" --hours "$4" --seconds "$2" --seed "$SEED" \
         --texts "$OUT/texts.jsonl" --lexicon "$LEXICON" --processes "$3" \
         --chunk-clips "$CHUNK_CLIPS" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
 }
-make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES"
-make_clips free "$(left)" "$FREE_PROCESSES"
+for_thinker=$(sooner "$THINKER_SECONDS" "$(left)")
+make_clips natural "$for_thinker" "$NATURAL_PROCESSES" "$HOURS"
+make_clips steady "$for_thinker" 1 "$STEADY_HOURS"
+make_clips free "$(left)" "$FREE_PROCESSES" "$HOURS"
 
 train_thinker() { # more settings
     env CUDA_VISIBLE_DEVICES="$THINKER_GPU" OUT="$OUT/thinker" CLIPS="$OUT/clips" \
@@ -138,13 +157,19 @@ done
 nice -n 10 python -m "$here.export" --run "$OUT" --output "$EXPORT" --every "$EXPORT_SECONDS" \
     > "$OUT/export.log" 2>&1 & running+=($!)
 thinking & thinking=$!
-train_speech & speech=$!
+running+=("$thinking")
+speech=
+if [ "$HALVES" = both ]; then
+    train_speech & speech=$!
+    running+=("$speech")
+fi
 if [ "$DRAWING_LEAST" -le "$TIME" ]; then
     make_pictures > "$OUT/pictures.log" 2>&1 & running+=($!)
 fi
-running+=("$thinking" "$speech")
 failed=0
-wait "$speech" || { failed=1; tail -n 20 "$OUT/train_vae.log" "$OUT/train_talker.log" || true; }
+if [ -n "$speech" ]; then
+    wait "$speech" || { failed=1; tail -n 20 "$OUT/train_vae.log" "$OUT/train_talker.log" || true; }
+fi
 wait "$thinking" || { failed=1; tail -n 20 "$OUT/thinker.log" "$OUT/drawing.log" || true; }
 stop
 python -m "$here.pack" --run "$OUT" --output "$OUT/checkpoint"

@@ -68,8 +68,8 @@ TEXT: Mapping[str, Mapping[Maker, float]] = {
         translation.translation: 1,
         facts.known_fact: 3,
         wordplay.wordplay: 3,
-        in_words(text_tasks.compare): 5,
-        in_words(choices.yes_no): 5,
+        in_words(text_tasks.compare): 7,
+        in_words(choices.yes_no): 7,
         in_words(text_tasks.spell): 3,
     },
     "sums": {

@@ -9,7 +9,8 @@
 # they need, WordNet, pyworld, soxr and chatterbot-corpus. That machine has numpy and onnxruntime of
 # its own, and Python TARGET (3.12). Needs pip, apt-get, dpkg-deb and xz here. Parts have PART_SIZE.
 # With GPU=1 there is ONNX Runtime with CUDA too (256 MB), with which Kokoro speaks on the GPU; it
-# takes CUDA's libraries from the PyTorch of that machine.
+# takes CUDA's libraries from the PyTorch of that machine. ARCHITECTURE=90 keeps of it only the code
+# for an H100 or H200, which packs to a quarter. XZ_LEVEL=9 packs smaller, and takes minutes.
 set -euo pipefail
 out=${1:?a folder for the parts}
 TARGET=${TARGET:-3.12}
@@ -36,7 +37,10 @@ if [ "${GPU:-0}" = 1 ]; then
         --python-version "$TARGET" --implementation cp "${platforms[@]}" -d "$work/gpu" \
         onnxruntime-gpu onnx protobuf ml-dtypes
     for wheel in "$work"/gpu/*.whl; do "$python" -m zipfile -e "$wheel" "$work/root/gpu"; done
-    rm -f "$work"/root/gpu/onnxruntime/capi/libonnxruntime_providers_tensorrt.so
+    capi=$work/root/gpu/onnxruntime/capi
+    rm -f "$capi/libonnxruntime_providers_tensorrt.so"
+    [ -z "${ARCHITECTURE:-}" ] || "$python" -m cookbook.ming_mini_2.voices.teachers.gpu_code \
+        "$capi/libonnxruntime_providers_cuda.so" --architecture "$ARCHITECTURE"
 fi
 
 (cd "$work/debs" && apt-get download -qq espeak-ng libespeak-ng1 espeak-ng-data libpcaudio0 \
@@ -69,7 +73,7 @@ RUN
 done
 
 rm -f "$out"/part-* "$out"/SHA256SUMS
-tar -C "$work/root" --owner 0 --group 0 -cf - . | xz -T0 -1 |
+tar -C "$work/root" --owner 0 --group 0 -cf - . | xz -T0 "-${XZ_LEVEL:-1}" |
     split -b "$PART_SIZE" -d -a 2 - "$out/part-"
 (cd "$out" && sha256sum part-* > SHA256SUMS)
 cat > "$out/install.sh" <<'INSTALL'

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context
@@ -25,16 +25,20 @@ from typing import Any, get_args
 import numpy as np
 
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
-from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
+from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.synthesize import SynthesisError
 from cookbook.ming_mini.vocoder import RATE
 from cookbook.ming_mini_2.thinker.spoken_texts import read_texts
 from cookbook.ming_mini_2.voices.jobs import draw_jobs, unchanged_jobs
 from cookbook.ming_mini_2.voices.manner import manner_to_json
 from cookbook.ming_mini_2.voices.speakers import training_speakers
+from cookbook.ming_mini_2.voices.steady import make_steady_clips, steady_jobs
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, VoiceClip, make_clips
 
 CHUNK_CLIPS = 400
+STEADY = "steady"
+"""The form of clips in the bundled talker's voices; all others are of the teachers' speech."""
+Make = Callable[[SpeechJob], list[VoiceClip]]
 SEED_STEP = 100_003
 """Calls that go on have seeds so far apart."""
 
@@ -98,17 +102,17 @@ class VoiceCorpusFolder(CorpusFolder):
             )
 
 
-def make_all(jobs: Iterable[SpeechJob], form: Form, processes: int) -> Iterator[VoiceClip]:
+def make_all(jobs: Iterable[SpeechJob], make: Make, processes: int) -> Iterator[VoiceClip]:
     """Yield the clips of jobs as they are done. Jobs that a teacher fails at are left out."""
-    work = partial(_make, form=form)
+    work = partial(_make, make=make)
     with get_context("fork").Pool(processes) as pool:
         for clips in pool.imap_unordered(work, jobs, chunksize=2):
             yield from clips
 
 
-def _make(job: SpeechJob, form: Form) -> list[VoiceClip]:
+def _make(job: SpeechJob, make: Make) -> list[VoiceClip]:
     try:
-        return make_clips(job, form)
+        return make(job)
     except (SynthesisError, subprocess.SubprocessError):
         return []
 
@@ -155,9 +159,19 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
     parser.add_argument("--texts", type=Path, help="file of `spoken_texts`, to be said as well")
-    parser.add_argument("--form", choices=get_args(Form), default="free")
+    parser.add_argument("--form", choices=(*get_args(Form), STEADY), default="free")
     parser.add_argument("--chunk-clips", type=int, default=CHUNK_CLIPS)
     return parser.parse_args()
+
+
+def _work_of(
+    form: str, seed: int, lexicon: Lexicon, given: Sequence[str]
+) -> tuple[Iterator[SpeechJob], Make]:
+    """Return the jobs of a form, and what makes their clips."""
+    if form == STEADY:
+        return steady_jobs(seed, lexicon, given=given), make_steady_clips
+    jobs = draw_jobs(seed, lexicon, training_speakers(), given=given)
+    return unchanged_jobs(jobs) if form == "natural" else jobs, partial(make_clips, form=form)
 
 
 def main() -> None:
@@ -168,10 +182,8 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     seed = args.seed + SEED_STEP * _next_number(args.output)
     given = tuple(read_texts(args.texts)) if args.texts else ()
-    jobs = draw_jobs(seed, read_lexicon(args.lexicon), training_speakers(), given=given)
-    if args.form == "natural":
-        jobs = unchanged_jobs(jobs)
-    clips = make_all(jobs, args.form, args.processes)
+    jobs, make = _work_of(args.form, seed, read_lexicon(args.lexicon), given)
+    clips = make_all(jobs, make, args.processes)
     start = time.monotonic()
     hours, chunks = write_corpus(args.output, clips, args.hours, args.seconds, args.chunk_clips)
     spent = time.monotonic() - start

@@ -33,7 +33,7 @@ from cookbook.ming_mini_2.voices.teachers import kokoro, piper
 from cookbook.ming_mini_2.voices.teachers.phonemes import to_phonemes
 
 Form = Literal["free", "locked", "natural"]
-"""How clips are made: spoken again with free or with locked pulses, or as the teacher spoke."""
+"""How a teacher's speech is made clips of: with free or with locked pulses, or as it was spoken."""
 
 ANALYSIS_RATE = 24_000
 EXCITATION = Excitation(top_hz=10_500.0, noise_from_hz=(4000.0, 9000.0))

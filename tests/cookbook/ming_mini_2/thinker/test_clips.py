@@ -116,11 +116,24 @@ def test_texts_to_train_on_have_rows_of_rare_words(excluded: Excluded) -> None:
     rare = rare_words(lexicon)
     assert "euphonious" in rare
     assert not {everyday, "of", "an"} & set(rare)
-    texts = [one.text for one in islice(training_texts(1, lexicon, excluded), 400)]
-    plain = {one.text for one in islice(spoken_texts(1, lexicon, excluded), 400)}
-    rows = [text for text in texts if text not in plain]
+    texts = list(islice(training_texts(1, lexicon, excluded), 600))
+    plain = {one.text for one in islice(spoken_texts(1, lexicon, excluded), 600)}
+    rows = [one.text for one in texts if one.text not in plain and not one.answer]
     assert 0.1 < len(rows) / len(texts) < 0.3
     assert all(any(word in text.lower() for word in rare) for text in rows)
+
+
+def test_texts_to_train_on_have_more_of_the_questions_answered_worst(excluded: Excluded) -> None:
+    plain, texts = (
+        list(islice(make(1, LEXICON, excluded), 2000)) for make in (spoken_texts, training_texts)
+    )
+
+    def share(found: list[SpokenText]) -> float:
+        asked = ("Which is larger", "Order these", "Who has", "Is there the letter", "Spell")
+        return sum(one.text.startswith(asked) or " even " in one.text for one in found) / len(found)
+
+    assert share(plain) < 0.1
+    assert share(texts) > share(plain) + 0.04
 
 
 def test_a_text_that_nobody_knows_is_written_down_only() -> None:
