@@ -6,8 +6,8 @@ Whoever makes clips says these texts; `clip_folder` finds the answer of a clip b
 of the file is a JSON object: `text`, and for a question the fields of its answer. The file also has
 what no held-out text is drawn for. Rows of the dictionary's rarer words: of 55 sentences in natural
 voices the model misheard 26 % of the words, nearly all in words that it had hardly ever heard. And
-more comparisons, yes-or-no questions and letters: of the 27 of 150 questions that it answered wrongly
-in writing, with numbers in words, 26 were such.
+more comparisons, yes-or-no questions and letters: it answered 27 of 150 questions in writing, with
+numbers in words, wrongly, and 26 of them were such.
 """
 
 import argparse
