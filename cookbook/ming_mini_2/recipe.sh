@@ -100,9 +100,7 @@ make_clips() { # form, seconds, processes, hours
         --texts "$OUT/texts.jsonl" --lexicon "$LEXICON" --processes "$3" \
         --chunk-clips "$CHUNK_CLIPS" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
 }
-for_thinker=$(sooner "$THINKER_SECONDS" "$(left)")
-make_clips natural "$for_thinker" "$NATURAL_PROCESSES" "$HOURS"
-make_clips steady "$for_thinker" 1 "$STEADY_HOURS"
+make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES" "$HOURS"
 make_clips free "$(left)" "$FREE_PROCESSES" "$HOURS"
 
 train_thinker() { # more settings
@@ -154,6 +152,8 @@ until compgen -G "$OUT/clips/*/chunk-*.npz" > /dev/null; do
     kill -0 "${running[@]}" || { cat "$OUT"/clips-*.log; exit 1; }
     sleep 1
 done
+# After the first clips, since the training is tested with those.
+make_clips steady "$(sooner "$THINKER_SECONDS" "$(left)")" 1 "$STEADY_HOURS"
 nice -n 10 python -m "$here.export" --run "$OUT" --output "$EXPORT" --every "$EXPORT_SECONDS" \
     > "$OUT/export.log" 2>&1 & running+=($!)
 thinking & thinking=$!

@@ -10,7 +10,7 @@
 # its own, and Python TARGET (3.12). Needs pip, apt-get, dpkg-deb and xz here. Parts have PART_SIZE.
 # With GPU=1 there is ONNX Runtime with CUDA too (256 MB), with which Kokoro speaks on the GPU; it
 # takes CUDA's libraries from the PyTorch of that machine. ARCHITECTURE=90 keeps of it only the code
-# for an H100 or H200, which packs to a quarter. XZ_LEVEL=9 packs smaller, and takes minutes.
+# for an H100 or H200, which packs to a quarter. XZ_LEVEL=6 packs smaller, and takes minutes.
 set -euo pipefail
 out=${1:?a folder for the parts}
 TARGET=${TARGET:-3.12}
@@ -38,7 +38,8 @@ if [ "${GPU:-0}" = 1 ]; then
         onnxruntime-gpu onnx protobuf ml-dtypes
     for wheel in "$work"/gpu/*.whl; do "$python" -m zipfile -e "$wheel" "$work/root/gpu"; done
     capi=$work/root/gpu/onnxruntime/capi
-    rm -f "$capi/libonnxruntime_providers_tensorrt.so"
+    # Python needs neither TensorRT nor the library for C programs.
+    rm -f "$capi"/libonnxruntime_providers_tensorrt.so "$capi"/libonnxruntime.so.*
     [ -z "${ARCHITECTURE:-}" ] || "$python" -m cookbook.ming_mini_2.voices.teachers.gpu_code \
         "$capi/libonnxruntime_providers_cuda.so" --architecture "$ARCHITECTURE"
 fi
@@ -50,6 +51,8 @@ fi
     liblzma5 libzstd1 libcap2 2> "$work/apt.log") || { cat "$work/apt.log"; exit 1; }
 for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$work/root/system"; done
 rm -rf "$work"/root/system/usr/share/{doc,man,lintian,doc-base} "$work"/root/system/{etc,var}
+# Only English is spoken.
+find "$work/root" -path '*espeak-ng-data*' -name '*_dict' ! -name en_dict -delete
 
 cat > "$work/root/env.sh" <<'ENV'
 # Sourced; the folder of this file is the bundle.

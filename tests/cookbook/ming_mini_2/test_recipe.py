@@ -30,6 +30,31 @@ def test_a_missing_folder_is_named() -> None:
     assert "OUT: a folder for the results" in done.stderr
 
 
+def test_an_unknown_half_is_named(tmp_path: Path) -> None:
+    environment = {**os.environ, "OUT": str(tmp_path), "HALVES": "talker"}
+    done = subprocess.run(["bash", str(RECIPE)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "HALVES must be both or thinker, not talker" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_thinker_alone_has_nearly_all_of_the_time_and_no_speech() -> None:
+    """The lines that share the time out, with other settings."""
+    text = RECIPE.read_text(encoding="utf-8")
+    first, last = (text.index(line) for line in ("TIME=${", "STEADY_HOURS=${"))
+    show = "echo $THINKER_SECONDS $((DRAWING_LEAST > TIME)) $NATURAL_PROCESSES $FREE_PROCESSES"
+
+    def shared(**settings: str) -> list[int]:
+        environment = {**os.environ, "CORES": "16", "SECONDS_OF_TRAINING": "1200", **settings}
+        command = ["bash", "-euc", f"{text[first:last]}\n{show}"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return [int(one) for one in done.stdout.split()]
+
+    assert shared() == [685, 0, 2, 3]
+    assert shared(HALVES="thinker") == [1100, 1, 4, 3]
+    assert shared(HALVES="thinker", CORES="2")[2:] == [1, 1]
+
+
 def commands() -> list[tuple[str, set[str]]]:
     """Every program of the recipe with the options that it is given."""
     found = COMMAND.findall(RECIPE.read_text(encoding="utf-8"))
