@@ -64,8 +64,9 @@ DATA=${DATA:-${TMPDIR:-/tmp}/ming_mini_2}
 EXPORT=${EXPORT:-$OUT/exported}
 EXPORT_SECONDS=${EXPORT_SECONDS:-60}
 # The packed checkpoint that the thinker begins with has all the words that a tokenizer may have.
-# Pictures, films and clips take 29 GB beside twelve teachers' 30 GB.
-stored="PICTURE_SHARDS=200 FILM_SHARDS=40 SPEECH_SHARDS=600"
+# Pictures, films and clips take 29 GB beside twelve teachers' 30 GB. Two processes make 0.9 shards of
+# speech a second: fewer would have no clip of the last minutes.
+stored="PICTURE_SHARDS=200 FILM_SHARDS=40 SPEECH_SHARDS=$((THINKER_SECONDS * 7 / 10))"
 read -r -a THINKER <<< "${THINKER_SETTINGS:-TOKENS=98304 RATE=1.3e-3 SAMPLED=100 $stored}"
 read -r -a DRAWING <<< "${DRAWING_SETTINGS:-}"
 read -r -a VAE <<< "${VAE_OPTIONS:-}"
