@@ -20,7 +20,7 @@ from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from cookbook.ming_mini_2.voices.steady import make_steady_clips, steady_jobs
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, VoiceClip, make_clips
 
 CHUNK_CLIPS = 400
-STEADY = "steady"
+Steady = Literal["steady"]
 """The form of clips in the bundled talker's voices; all others are of the teachers' speech."""
 Make = Callable[[SpeechJob], list[VoiceClip]]
 SEED_STEP = 100_003
@@ -159,16 +159,16 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
     parser.add_argument("--texts", type=Path, help="file of `spoken_texts`, to be said as well")
-    parser.add_argument("--form", choices=(*get_args(Form), STEADY), default="free")
+    parser.add_argument("--form", choices=(*get_args(Form), *get_args(Steady)), default="free")
     parser.add_argument("--chunk-clips", type=int, default=CHUNK_CLIPS)
     return parser.parse_args()
 
 
 def _work_of(
-    form: str, seed: int, lexicon: Lexicon, given: Sequence[str]
+    form: Form | Steady, seed: int, lexicon: Lexicon, given: Sequence[str]
 ) -> tuple[Iterator[SpeechJob], Make]:
     """Return the jobs of a form, and what makes their clips."""
-    if form == STEADY:
+    if form == "steady":
         return steady_jobs(seed, lexicon, given=given), make_steady_clips
     jobs = draw_jobs(seed, lexicon, training_speakers(), given=given)
     return unchanged_jobs(jobs) if form == "natural" else jobs, partial(make_clips, form=form)
