@@ -11,10 +11,12 @@ from cookbook.ming_mini.thinker.shards import Shard
 Size = tuple[int, ...]
 """The height and width of a picture; the frames, height and width of a film."""
 FRAME_STEP = 64
+LARGE_BYTES = 2 << 30
+"""What is larger grows by way of the host."""
 
 
 class GrowingTensor:
-    """A tensor to which rows are added; its memory doubles when it is full."""
+    """A tensor to which rows are added; its memory becomes half as large again when it is full."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._rows, self.length = device, torch.empty(0, device=device), 0
@@ -29,14 +31,21 @@ class GrowingTensor:
         first, end = self.length, self.length + len(rows)
         new = torch.from_numpy(rows)
         if end > len(self._rows):
-            room = (max(end, 2 * len(self._rows)), *new.shape[1:])
-            larger = torch.empty(room, dtype=new.dtype, device=self._device)
-            if first:
-                larger[:first] = self._rows[:first]
-            self._rows = larger
+            self._enlarge((max(end, len(self._rows) * 3 // 2), *new.shape[1:]), new.dtype)
         self._rows[first:end] = new.to(self._device)
         self.length = end
         return first
+
+    def _enlarge(self, room: Size, dtype: torch.dtype) -> None:
+        kept = self.rows
+        if kept.nbytes > LARGE_BYTES:
+            # The device might not have room for both.
+            kept = kept.cpu()
+            self._rows = kept
+        larger = torch.empty(room, dtype=dtype, device=self._device)
+        if self.length:
+            larger[: self.length] = kept
+        self._rows = larger
 
 
 class PictureStore:
