@@ -29,12 +29,7 @@ from measurement.environment import fingerprint
 from sglang_omni.models.ming.thinker.decode_moe_triton import ExpertOrder
 from sglang_omni.models.ming.thinker.int4.gemm_triton import Int4GemmTile, multiply_int4_experts
 from sglang_omni.models.ming.thinker.int4.layout import GROUP, TILE_ROWS, WORDS
-from sglang_omni.models.ming.thinker.int4.tilings import (
-    DEFAULT_TILINGS,
-    FOLDER,
-    Tilings,
-    load_int4_tilings,
-)
+from sglang_omni.models.ming.thinker.int4.tilings import FOLDER, load_int4_tilings
 from sglang_omni.models.ming.thinker.int4.weights import Int4Matrix
 
 HIDDEN, WIDTH = int(SHAPE["hidden_size"]), int(SHAPE["moe_intermediate_size"])
@@ -124,8 +119,7 @@ def iter_candidates() -> Iterator[Int4Product]:
 
 def iter_in_use() -> Iterator[Int4Product]:
     """Yield the kernels of the tilings that are shipped, in both forms of the weights."""
-    shipped: list[Tilings] = [DEFAULT_TILINGS]
-    shipped += [load_int4_tilings(path.stem) for path in sorted(FOLDER.glob("*.json"))]
+    shipped = [load_int4_tilings(path.stem) for path in sorted(FOLDER.glob("*.json"))]
     for tilings, symmetric in product(shipped, (True, False)):
         for rows, tiling in tilings.items():
             yield Int4Product("up", rows, tiling.height, tiling.up, symmetric)

@@ -156,5 +156,5 @@ def test_measured_tilings_are_installed_beside_the_defaults(tmp_path: Path) -> N
     tilings = load_int4_tilings("NVIDIA H100 80GB HBM3", tmp_path)
     assert select_int4_tiling(tilings, 2) == measured[8]
     assert select_int4_tiling(tilings, 1) == DEFAULT_TILINGS[1]
-    assert select_int4_tiling(tilings, 9) == DEFAULT_TILINGS[64]
+    assert select_int4_tiling(tilings, 9) == DEFAULT_TILINGS[16]
     assert select_int4_tiling(tilings, 10_000) == DEFAULT_TILINGS[4096]

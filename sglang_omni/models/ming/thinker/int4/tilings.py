@@ -1,7 +1,7 @@
 """Tilings of the four-bit expert products, by number of rows and GPU.
 
-`benchmarks.thinker.tune_int4` measures them and writes a file for its GPU into `tilings`. On GPUs
-without a file the table here is used, whose tilings fit every Hopper GPU.
+`benchmarks.thinker.tune_int4` measures them and writes a file for its GPU into `tilings`. GPUs
+without a file take the tilings of the H100, which fit every Hopper GPU.
 """
 
 import json
@@ -33,20 +33,6 @@ class Int4Tiling:
 Tilings = Mapping[int, Int4Tiling]
 """By maximum number of rows; the last one serves any more."""
 
-DEFAULT_TILINGS: Tilings = {
-    1: Int4Tiling(
-        8,
-        Int4GemmTile(64, 2, 6, split=2, zero_after=True),
-        Int4GemmTile(64, 2, 6, zero_after=True),
-    ),
-    64: Int4Tiling(
-        8, Int4GemmTile(128, 2, 4, zero_after=True), Int4GemmTile(128, 2, 4, zero_after=True)
-    ),
-    256: Int4Tiling(16, Int4GemmTile(64, 4, 4), Int4GemmTile(64, 4, 4)),
-    1024: Int4Tiling(64, Int4GemmTile(64, 4, 3), Int4GemmTile(64, 4, 3)),
-    4096: Int4Tiling(128, Int4GemmTile(128, 8, 3), Int4GemmTile(128, 8, 3)),
-}
-
 
 def select_int4_tiling(tilings: Tilings, rows: int) -> Int4Tiling:
     """Return the tiling for a number of rows."""
@@ -57,10 +43,7 @@ def select_int4_tiling(tilings: Tilings, rows: int) -> Int4Tiling:
 def load_int4_tilings(gpu_name: str, folder: Path = FOLDER) -> Tilings:
     """Return the tilings measured on GPUs of this name, or else `DEFAULT_TILINGS`."""
     path = folder / format_tiling_file(gpu_name)
-    if not path.exists():
-        return DEFAULT_TILINGS
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    return {int(limit): _parse_tiling(tiling) for limit, tiling in rows.items()}
+    return _read_tilings(path) if path.exists() else DEFAULT_TILINGS
 
 
 def select_gpu_tiling(device: torch.device, rows: int) -> Int4Tiling:
@@ -78,6 +61,11 @@ def dump_int4_tilings(tilings: Tilings) -> str:
     return json.dumps({limit: asdict(tiling) for limit, tiling in tilings.items()}, indent=1) + "\n"
 
 
+def _read_tilings(path: Path) -> Tilings:
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return {int(limit): _parse_tiling(tiling) for limit, tiling in rows.items()}
+
+
 def _parse_tiling(tiling: Mapping[str, object]) -> Int4Tiling:
     height, up, down = (tiling[key] for key in ("height", "up", "down"))
     assert isinstance(height, int)
@@ -89,3 +77,7 @@ def _parse_tiling(tiling: Mapping[str, object]) -> Int4Tiling:
 @cache
 def _read_gpu_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device)
+
+
+DEFAULT_TILINGS: Tilings = _read_tilings(FOLDER / format_tiling_file("NVIDIA H100 80GB HBM3"))
+"""For GPUs without a file. All Hopper GPUs have the H100's multiprocessors."""

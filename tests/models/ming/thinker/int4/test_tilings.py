@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.thinker.int4_kernels import DECODE_ROWS, PREFILL_ROWS
 from sglang_omni.models.ming.thinker.int4.experts import fit_split
 from sglang_omni.models.ming.thinker.int4.gemm_triton import Int4GemmTile
 from sglang_omni.models.ming.thinker.int4.tilings import (
@@ -18,9 +19,17 @@ from sglang_omni.models.ming.thinker.int4.tilings import (
 from sglang_omni.models.ming.thinker.int4.weights import Int4Matrix
 
 
-@pytest.mark.parametrize(("rows", "limit"), [(1, 1), (2, 64), (64, 64), (65, 256), (9000, 4096)])
+@pytest.mark.parametrize(
+    ("rows", "limit"), [(1, 1), (2, 8), (33, 64), (64, 64), (65, 256), (9000, 4096)]
+)
 def test_the_next_limit_serves_and_the_last_one_any_more(rows: int, limit: int) -> None:
     assert select_int4_tiling(DEFAULT_TILINGS, rows) == DEFAULT_TILINGS[limit]
+
+
+def test_a_gpu_without_a_file_takes_the_tilings_measured_on_the_h100() -> None:
+    measured = load_int4_tilings("NVIDIA H100 80GB HBM3")
+    assert list(measured) == [*DECODE_ROWS, *PREFILL_ROWS]
+    assert load_int4_tilings("NVIDIA H200") == measured
 
 
 def test_a_file_of_a_gpu_comes_back_and_others_take_the_default(tmp_path: Path) -> None:
