@@ -1,24 +1,30 @@
 """Plans: what goes where, what is kept of what was given, and what is refused."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from sglang_omni.config.load import load_config
 from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import Gpu
+from sglang_omni.models.checkpoint_files import WEIGHTS_FILE
+from sglang_omni.models.ming.config import read_talker_config, read_vae_config
 from sglang_omni.models.ming.sizes import read_sizes
+from sglang_omni.models.ming.speech.talker import Talker
+from sglang_omni.models.ming.speech.vae import AudioVAE
 from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.placement.gpu_inventory import build_inventory
 from sglang_omni.placement.place import check_thinker_fits, place_engines
 from sglang_omni.placement.plan import USABLE_FRACTION, PlacementConstraints, make_plan
 from sglang_omni.placement.table import format_plan
 from sglang_omni.protocol.errors import ConfigError, StartupError
-from tests.placement.released import RELEASED
+from tests.placement.released import RELEASED, count_module
 from tests.testing.golden import TINY
 
 GB = 10**9
@@ -210,6 +216,26 @@ def test_sizes_are_read_from_headers() -> None:
     assert not sizes.fp8
     text = json.loads((TINY / "config.json").read_text())["llm_config"]
     assert sizes.kv_bytes == 2 * 2 * 128 * text["num_hidden_layers"] * text["num_key_value_heads"]
+
+
+def test_encoder_layers_that_the_vae_does_not_run_take_no_room(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    shutil.copytree(TINY, folder)
+    speech = folder / "talker"
+    sizes, vae = read_sizes(folder), load_file(speech / "vae" / WEIGHTS_FILE)
+    loaded = count_module(Talker(read_talker_config(speech)))
+    loaded += count_module(AudioVAE(read_vae_config(speech / "vae")))
+    # The talker's file has two small tables that are computed instead.
+    assert 0 <= sizes.talker - loaded < 1000
+    first = "encoder.encoder.layers.0."
+    more = {name: tensor for name, tensor in vae.items() if name.startswith(first)}
+    unused = {name.replace(first, "encoder.encoder.layers.23."): more[name] for name in more}
+    assert unused
+    save_file(unused, speech / "vae" / "more.safetensors")
+    assert read_sizes(folder).talker == sizes.talker
+    # The talker's own layers count, however they are named.
+    save_file(unused, speech / "more.safetensors")
+    assert read_sizes(folder).talker > sizes.talker
 
 
 def test_experts_in_four_bits_leave_more_room_for_the_cache() -> None:

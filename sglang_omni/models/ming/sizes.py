@@ -17,6 +17,7 @@ from sglang_omni.models.ming.image.config import (
     has_image_output,
 )
 from sglang_omni.models.ming.image.fp8_layout import has_fp8_transformer, is_image_matrix
+from sglang_omni.models.ming.speech.vae_tensors import is_unused_tensor
 from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
 from sglang_omni.models.ming.thinker.int4.layout import (
     is_expert_matrix,
@@ -63,9 +64,7 @@ def read_sizes(checkpoint: Path) -> CheckpointSizes:
         rest=parts["rest"],
         image_encoder=parts["image_encoder"],
         audio_encoder=parts["audio_encoder"],
-        talker=sum(
-            size for path in _speech_files(checkpoint) for _, size in _served_sizes(path, False)
-        ),
+        talker=_sum_speech_files(checkpoint / "talker"),
         kv_bytes=2 * SERVED_BYTES * layers * kv_heads * head,
         kv_heads=kv_heads,
         context=text["max_position_embeddings"],
@@ -107,8 +106,15 @@ def _part(name: str) -> str:
     return "matrices" if is_quantized(name) or is_int4_tensor(name) else "rest"
 
 
-def _speech_files(checkpoint: Path) -> list[Path]:
-    return sorted((checkpoint / "talker").rglob("*.safetensors"))
+def _sum_speech_files(folder: Path) -> int:
+    """Return the bytes of the talker and its VAE as served, without what the VAE does not load."""
+    vae = folder / "vae"
+    return sum(
+        size
+        for path in sorted(folder.rglob("*.safetensors"))
+        for name, size in _served_sizes(path, False)
+        if path.parent != vae or not is_unused_tensor(name)
+    )
 
 
 def _served_sizes(path: Path, quantized: bool) -> list[tuple[str, int]]:

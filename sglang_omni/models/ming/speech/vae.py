@@ -6,7 +6,6 @@ PyTorch) and `fast/vocoder.py` (CUDA graphs).
 """
 
 import logging
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +15,12 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import VAEConfig, VAESideConfig, read_vae_config
 from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack
+from sglang_omni.models.ming.speech.vae_tensors import EXECUTED_ENCODER_LAYERS, is_unused_tensor
 from sglang_omni.models.weights import TensorFolder, load_strict, use_device_and_dtype
 
 logger = logging.getLogger(__name__)
 
 AGGREGATOR_LAYERS = 4
-# The released encoder shares one configuration object with its aggregator, which sets the layer
-# count to 4. So the reference executes only the first four of the stored layers.
-EXECUTED_ENCODER_LAYERS = 4
 # Window length of the inverse STFT, in hops.
 HOPS_PER_WINDOW = 4
 MAX_MAGNITUDE = 100.0
@@ -199,15 +196,10 @@ def load_vae(
     with use_device_and_dtype(device, dtype):
         vae = AudioVAE(config, encoder_layers=encoder_layers)
     executed = len(vae.encoder.encoder.layers)
-    report = load_strict(vae, TensorFolder(folder), ignore=lambda name: _is_unused(name, executed))
+    report = load_strict(
+        vae, TensorFolder(folder), ignore=lambda name: is_unused_tensor(name, executed)
+    )
     logger.info(
         "%s: loaded %d tensors; unused: %s", folder, report.loaded, ", ".join(report.ignored)
     )
     return vae.eval().requires_grad_(False)
-
-
-def _is_unused(name: str, executed: int) -> bool:
-    """Whether the released file stores tensor `name` but the model does not use it."""
-    if layer := re.match(r"encoder\.encoder\.layers\.(\d+)\.", name):
-        return int(layer[1]) >= executed
-    return name.endswith(".embed_tokens.weight") or name.startswith("encoder.norm.")
