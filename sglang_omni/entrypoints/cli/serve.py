@@ -35,6 +35,7 @@ from sglang_omni.entrypoints.startup.cache_folders import prepare_home
 from sglang_omni.entrypoints.startup.checkpoint import find_checkpoint
 from sglang_omni.entrypoints.startup.log_folder import open_log_folder
 from sglang_omni.entrypoints.startup.placement import apply_placement
+from sglang_omni.entrypoints.startup.prefetch import prefetch_weights
 from sglang_omni.entrypoints.startup.preflight_checks import check_config, make_write_error
 from sglang_omni.observability.audit_file import audit_file
 from sglang_omni.observability.logs import set_up_logging
@@ -64,6 +65,7 @@ def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server
         config, plan = apply_placement(config, checkpoint)
         if plan:
             print(plan, flush=True)
+        prefetch_weights(config, checkpoint)
         folder = open_log_folder(config.log_folder, str(listener.getsockname()[1]))
         config = replace(config, log_folder=folder)
         prepare_home()

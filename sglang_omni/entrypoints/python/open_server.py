@@ -14,6 +14,7 @@ from sglang_omni.entrypoints.startup.cache_folders import prepare_home
 from sglang_omni.entrypoints.startup.checkpoint import find_checkpoint
 from sglang_omni.entrypoints.startup.log_folder import open_log_folder
 from sglang_omni.entrypoints.startup.placement import apply_placement
+from sglang_omni.entrypoints.startup.prefetch import prefetch_weights
 from sglang_omni.entrypoints.startup.preflight_checks import check_config
 from sglang_omni.serving.server import Server
 
@@ -37,6 +38,7 @@ def open_server(model_path: str | os.PathLike[str] | None, options: Mapping[str,
     config, plan = apply_placement(config, checkpoint)
     if plan:
         LOGGER.info("%s", plan)
+    prefetch_weights(config, checkpoint)
     config = replace(config, log_folder=open_log_folder(config.log_folder, "python"))
     prepare_home()
     return Server(config, checkpoint)
