@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import count
 from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import aiohttp
@@ -24,8 +25,10 @@ LAG_INTERVAL_S = 0.02
 RETRY_S = 1.0
 # Servers commonly close idle connections after 5 s; a request on a closing one would fail.
 KEEP_ALIVE_S = 4.0
-# The time for client processes to start; all of them begin at the same time.
-START_S = 2.0
+# All client processes begin at the same time: so long after the last of them has started.
+START_S = 0.5
+# How long a client process may take to start.
+MAX_START_S = 120.0
 
 
 class LoadRecord(Protocol):
@@ -132,15 +135,32 @@ def record_values(record: Any) -> list[Any]:
 
 def run_load(load: Load, processes: int) -> LoadResult[Any]:
     """Run a load from `processes` client processes. Blocks until the last answer has ended."""
-    start_s = time.monotonic() + START_S
-    process_loads = [_ProcessLoad(load, index, processes, start_s) for index in range(processes)]
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        results = list(pool.map(_run_process, process_loads))
+    context = get_context("spawn")
+    barrier = context.Barrier(processes, timeout=MAX_START_S)
+    with ProcessPoolExecutor(processes, context, _keep_barrier, (barrier,)) as pool:
+        # One that starts later than the others would have them send alone.
+        list(pool.map(_wait_for_others, range(processes)))
+        start_s = time.monotonic() + START_S
+        loads = [_ProcessLoad(load, index, processes, start_s) for index in range(processes)]
+        results = list(pool.map(_run_process, loads))
     records = sorted(
         (record for records, _ in results for record in records), key=lambda r: r.began_s
     )
     ended_s = max((record.began_s + record.took_s for record in records), default=time.monotonic())
     return LoadResult(start_s, ended_s, records, [share for _, share in results])
+
+
+_barriers: list[Barrier] = []
+"""Of a client process: where it meets the others."""
+
+
+def _keep_barrier(barrier: Barrier) -> None:
+    _barriers.append(barrier)
+
+
+def _wait_for_others(index: int) -> None:
+    del index
+    _barriers[-1].wait()
 
 
 def _run_process(process_load: _ProcessLoad) -> tuple[list[LoadRecord], ClientShare]:

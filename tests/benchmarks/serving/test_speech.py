@@ -155,6 +155,14 @@ def test_clients_hear_all_audio_and_ask_different_things(
     assert min(seeds) >= 100
 
 
+@pytest.mark.alone
+def test_clients_begin_together_however_long_their_processes_start(server: Served) -> None:
+    records = run_load(Load("closed", query(server), 4, 60.0, requests=4), processes=4).records
+    began = [record.began_s for record in records]
+    # Four processes that import side by side are apart by more.
+    assert max(began) - min(began) < 0.2
+
+
 def test_an_open_loop_asks_at_its_rate_however_slow_the_answers(
     server: Served, backend: FakeBackend
 ) -> None:
