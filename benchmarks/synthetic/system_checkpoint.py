@@ -58,9 +58,10 @@ def write_system_checkpoint(
     device: torch.device,
     thinker_files: bool = False,
 ) -> None:
-    """Write everything to the new folder `folder`, the thinker's weights with `thinker_files` alone.
+    """Write everything to the new folder `folder`.
 
-    Without `images` the checkpoint draws nothing.
+    The thinker's weights are written with `thinker_files` only. Without `images` the checkpoint
+    draws nothing.
     """
     write_speech_checkpoint(folder, *speech, patches=NEVER_PATCHES, device=device)
     tokenizer = build_thinker_tokenizer()

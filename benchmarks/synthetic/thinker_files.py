@@ -77,9 +77,7 @@ def list_stored_tensors(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]
     return add_scales(shapes) if is_block_fp8(quantization) else shapes
 
 
-def draw_tensor(
-    name: str, shape: tuple[int, ...], quantized: bool, device: torch.device
-) -> Tensor:
+def draw_tensor(name: str, shape: tuple[int, ...], quantized: bool, device: torch.device) -> Tensor:
     """Draw one stored tensor on `device` and return it on the CPU.
 
     With `quantized`, matrices that a quantized checkpoint stores in FP8 are so.
