@@ -7,6 +7,8 @@
 # `int4_all` runs everything for four bits in steps that each have a limit. It starts none that
 # might not end within $BUDGET_S seconds (540), and goes on where it stopped when it is called again:
 #     ci/gpu_speed.sh int4_all    # until it says that all is done; $WORK remembers the steps
+# `speech_sharing` serves the whole system in four bits as processes usually share a GPU, and then
+# under NVIDIA's Multi-Process Service; $SHARING names others of own, mps and mps_first.
 # What was measured is in $OUT/int4_results.tar.gz, with which $RESUME goes on on another machine.
 # $DEVICE=cpu with $SMALL=1 rehearses the steps that need no GPU.
 set -uo pipefail
@@ -22,6 +24,8 @@ export PYTHONUNBUFFERED=1
 # Children find `benchmarks` by it: the whole-system checkpoint is drawn by a package of ours.
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 mkdir -p "$OUT" "$WORK"
+# Where containers have the driver's tools.
+PATH="$PATH:/usr/local/nvidia/bin"
 for tool in curl tar; do
     command -v $tool > /dev/null || { echo "there is no $tool"; exit 1; }
 done
@@ -96,6 +100,44 @@ serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
     status=$?
     [ $status = 0 ] || tail -30 "$OUT/$1.server.log"
     end_server
+    return $status
+}
+
+# NVIDIA's Multi-Process Service: processes share the GPU at once instead of taking turns.
+start_mps() {
+    export CUDA_MPS_PIPE_DIRECTORY="$WORK/mps/pipe" CUDA_MPS_LOG_DIRECTORY="$WORK/mps/log"
+    mkdir -p "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY"
+    nvidia-cuda-mps-control -d
+}
+tell_mps() { echo "$*" | nvidia-cuda-mps-control; }
+end_mps() {
+    tell_mps quit
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+}
+
+# As a process of its own while a server starts: the thinker comes to the GPU last, $MPS_LATE_S
+# seconds after the start, and its kernels then wait for those of the others.
+lower_the_thinker() { sleep "${MPS_LATE_S:-12}" && tell_mps set_default_client_priority 1; }
+
+share_gpu() { # own, mps or mps_first: text and speech for 1, 16 and 32 clients
+    local way=$1 status=0 late=
+    local -x WEIGHTS=int4
+    case $way in
+    own) ;;
+    mps) start_mps ;;
+    mps_first) start_mps && { lower_the_thinker & late=$!; } ;;
+    *) echo "no way $way to share a GPU"; return 2 ;;
+    esac || { echo "NVIDIA's Multi-Process Service did not start"; return 1; }
+    local name="sharing_${CARD}_$way"
+    if serve "$name"; then
+        ask "$name" --kinds text speech --clients "${SHARING_CLIENTS:-1,16,32}" || status=1
+        [ $status = 0 ] || tail -30 "$OUT/$name.server.log"
+        end_server
+    else
+        status=1
+    fi
+    [ -z "$late" ] || wait "$late" || status=1
+    [ "$way" = own ] || { end_mps; tail -5 "$WORK"/mps/log/*.log 2> /dev/null; }
     return $status
 }
 
@@ -202,6 +244,11 @@ for phase in "$@"; do
                 --thinker.kv_cache_dtype $precision --thinker.server_args "$SGLANG_ARGS" \
                 --talker.min_patches 10 --talker.max_patches 10 2>&1 | tail -45
             [ "${PIPESTATUS[0]}" = 0 ] || failed=1
+        done ;;
+    speech_sharing) # spoken answers while thinker and talker share the GPU in different ways
+        for way in ${SHARING:-own mps}; do
+            echo "--- $way"
+            share_gpu "$way" || failed=1
         done ;;
     speech_int4) WEIGHTS=int4 serve_and_ask "serving_${CARD}_int4_speech" --kinds speech --clients 1,4,16,32 || failed=1 ;;
     int4_all) run_steps $INT4_STEPS || failed=1 ;;

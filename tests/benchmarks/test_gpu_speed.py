@@ -137,3 +137,67 @@ def test_measurements_go_on_on_another_machine(machine: Machine, tmp_path: Path)
     assert other.steps_done() == {"tune_int4", "int4"}
     # The tilings that were measured are there again.
     assert measured.read_text() == "{}"
+
+
+@pytest.fixture
+def sharing(machine: Machine) -> Machine:
+    """Return a machine whose server is ready at once, with NVIDIA's Multi-Process Service."""
+    tools = {
+        "curl": "echo kv_tokens",
+        "nvidia-cuda-mps-control": """
+            [ "$*" = -d ] && said=started || read -r said
+            echo "service $said in $CUDA_MPS_PIPE_DIRECTORY" >> "$CALLS"
+        """,
+    }
+    for name, script in tools.items():
+        (machine.folder / name).write_text(f"#!/bin/bash\n{script}\n")
+        (machine.folder / name).chmod(0o755)
+    python = PYTHON.replace("ran $*", "$* in ${CUDA_MPS_PIPE_DIRECTORY:-nothing}", 1)
+    (machine.folder / "python").write_text(python)
+    machine.variables["PATH"] = f"{machine.folder}:{os.environ['PATH']}"
+    drawn = machine.folder / "work" / "system_int4"
+    drawn.mkdir(parents=True)
+    (drawn / "complete").touch()
+    return machine
+
+
+def list_sharing_calls(machine: Machine) -> list[str]:
+    """Return what was done with the service, the server and the clients, in order."""
+    names = {"sglang_omni serve": "serve", "benchmarks.serving.chats": "ask"}
+    pipe = machine.folder / "work" / "mps" / "pipe"
+    calls = []
+    for line in machine.calls.read_text().splitlines():
+        what, _, where = line.rpartition(" in ")
+        short = next((name for part, name in names.items() if part in what), what)
+        if short in names.values() or what.startswith("service"):
+            calls.append(short + (" shared" if where == str(pipe) else ""))
+    return calls
+
+
+def test_a_server_is_measured_without_and_with_the_multi_process_service(sharing: Machine) -> None:
+    done = sharing.run("speech_sharing")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list_sharing_calls(sharing) == [
+        *("serve", "ask"),
+        *("service started shared", "serve shared", "ask shared", "service quit shared"),
+    ]
+    calls = sharing.calls.read_text()
+    assert "sharing_h100_own.json --kinds text speech --clients 1,16,32" in calls
+    assert "sharing_h100_mps.json --kinds text speech --clients 1,16,32" in calls
+    assert "system_int4" in calls
+
+
+def test_the_thinker_comes_behind_the_others_where_that_is_asked_for(sharing: Machine) -> None:
+    done = sharing.run("speech_sharing", SHARING="mps_first", MPS_LATE_S="0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls = list_sharing_calls(sharing)
+    assert calls[0] == "service started shared"
+    assert "service set_default_client_priority 1 shared" in calls
+    assert calls[-1] == "service quit shared"
+
+
+def test_the_service_ends_with_a_server_that_does_not_start(sharing: Machine) -> None:
+    (sharing.folder / "curl").write_text("#!/bin/bash\nexit 1\n")
+    done = sharing.run("speech_sharing", SHARING="mps", FAIL="sglang_omni serve")
+    assert done.returncode == 1
+    assert list_sharing_calls(sharing)[-1] == "service quit shared"
