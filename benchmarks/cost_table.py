@@ -28,7 +28,12 @@ THINKER_FILES = (
     "thinker_h200_fp8_deepgemm.json",
     "thinker_h200_tp2_bf16.json",
 )
-SERVING_FILES = ("serving_h100_int4.json", "serving_h200_int4.json", "serving_h200_fp8.json")
+SERVING_FILES = (
+    "serving_h100_int4.json",
+    "serving_h100_int4_speech.json",
+    "serving_h200_int4.json",
+    "serving_h200_fp8.json",
+)
 SPEECH_FILES = ("speech_h200.json", "speech_h200_128.json")
 SYSTEM_NAMES = {"plug-in": OURS, "stock": "SGLang's own BailingMoeV2, text only"}
 TEXT_CLIENTS = (1, 16, 32, 64)
