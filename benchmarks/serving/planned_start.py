@@ -24,7 +24,7 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.client.chat import ChatQuery
+from benchmarks.client.chat import ChatQuery, Kind
 from benchmarks.client.load import Load, run_load
 from benchmarks.serving.chat_summary import summarise_chats
 from benchmarks.serving.ready import wait_ready
@@ -34,7 +34,7 @@ from measurement.openai_api import served_model
 from sglang_omni.engines.runtime.ports import find_rendezvous_port
 
 Row = dict[str, Any]
-KINDS = ("text", "image", "speech")
+KINDS: tuple[Kind, ...] = ("text", "image", "speech")
 COUNTERS = ("kv_tokens_capacity", "gpu_peak_bytes")
 ACCESS = " sglang_omni.access "
 """In lines about requests, which are the load's own."""

@@ -72,7 +72,7 @@ def list_stored_tensors(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]
     """Return the shapes of a thinker's stored tensors, by name, from its `config.json`."""
     shapes = list_thinker_tensors(SimpleNamespace(**config["llm_config"]))
     quantization = config.get(QUANTIZATION_KEY)
-    if is_int4(quantization):
+    if quantization is not None and is_int4(quantization):
         return list_int4_tensors(shapes, symmetric=quantization["symmetric"])
     return add_scales(shapes) if is_block_fp8(quantization) else shapes
 
