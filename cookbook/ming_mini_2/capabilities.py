@@ -13,7 +13,7 @@ from sglang_omni.models.ming.tiny.files import write_json
 
 STARTERS = (
     "What is 17 + 25?",
-    "What day comes after Monday?",
+    "What is the capital of France?",
     "How do you spell river?",
     "Tell me about the sea.",
     "What can you do?",

@@ -21,11 +21,11 @@ def test_the_bundled_model_answers_in_four_bits(tmp_path: Path) -> None:
 
         def ask(question: str) -> str:
             message = {"role": "user", "content": question}
-            body = {"messages": [message], "temperature": 0, "max_tokens": 16}
+            body = {"messages": [message], "temperature": 0, "max_tokens": 32}
             reply = httpx.post(f"{server.api}/chat/completions", json=body, timeout=60)
             assert reply.status_code == 200, reply.text
             return str(reply.json()["choices"][0]["message"]["content"])
 
         assert "12" in ask("What is 7 + 5?")
         assert "72" in ask("What is 9 times 8?")
-        assert "Tuesday" in ask("Which day comes after Monday?")
+        assert "Paris" in ask("What is the capital of France?")
