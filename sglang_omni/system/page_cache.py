@@ -30,7 +30,7 @@ def prefetch_files(paths: Sequence[Path], available_bytes: int) -> list[threadin
     """
     num_bytes = sum(path.stat().st_size for path in paths)
     if num_bytes + PROCESS_BYTES > available_bytes:
-        LOGGER.info("%.1f GB of weights are not read ahead: memory is small", num_bytes / 1e9)
+        LOGGER.debug("%.1f GB of weights are not read ahead: memory is small", num_bytes / 1e9)
         return []
     waiting: SimpleQueue[Path] = SimpleQueue()
     for path in paths:
