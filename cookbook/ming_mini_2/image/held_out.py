@@ -64,8 +64,9 @@ def draw_held_out(
         examples = held_out_examples(task, count)
         for kind, arrays in encode_examples(examples, builder.prompts).items():
             store = builder.build(kind, arrays)
-            batch = store.select(torch.arange(len(store), device=builder.device))
-            rows = compute_rows(model, builder.thinker, batch.prompts)
+            every = torch.arange(len(store), device=builder.device)
+            rows = compute_rows(model, builder.thinker, store.select_prompts(every).prompts)
+            batch = store.select_pictures(every)
             latents = draw_latents(
                 predict, rows, batch.reference, tuple(batch.target.shape), DrawingPlan(scheduler)
             )

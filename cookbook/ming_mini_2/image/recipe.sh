@@ -8,7 +8,9 @@
 # folders to CHECKPOINT. Steps 1 and 2 continue in another call if PAUSE seconds ended one: the same
 # command goes on. START_VAE and START are folders of weights (of OUT/vae and OUT/drawing) to begin
 # with, without the optimizer's state. SPLIT_BYTES is the most that a file of weights takes.
-# RECORD=--no-record runs every step eagerly instead of from CUDA graphs.
+# RECORD=--no-record runs every step eagerly instead of from CUDA graphs; COMPILE=--no-compile does
+# not compile the transformer's blocks. The share READING of step 2 is for reading prompts, and 0
+# with START, where that was learnt.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
@@ -26,13 +28,15 @@ SECONDS_OF_TRAINING=${SECONDS_OF_TRAINING:-720}
 PAUSE=${PAUSE:-100000}
 VAE_BATCH=${VAE_BATCH:-256}
 VAE_WHOLE=${VAE_WHOLE:-64}
-DRAW_BATCH=${DRAW_BATCH:-256}
-EDIT_BATCH=${EDIT_BATCH:-160}
+READ_BATCH=${READ_BATCH:-256}
+DRAW_BATCH=${DRAW_BATCH:-64}
+READING=${READING:-0.25}
 TESTED=${TESTED:-128}
 START_VAE=${START_VAE:-}
 START=${START:-}
 SPLIT_BYTES=${SPLIT_BYTES:-15000000}
 RECORD=${RECORD:---record}
+COMPILE=${COMPILE:---compile}
 
 run() { local module=$1; shift; python -m "cookbook.ming_mini_2.image.$module" "$@"; }
 start=()
@@ -60,8 +64,8 @@ case $STEP in
     [ -z "$START" ] || start=(--start "$START")
     run train --checkpoint "$CHECKPOINT" --examples "$DATA" --vae "$OUT/vae" \
         --output "$OUT/drawing" --sizes "$SIZES" --seconds "$SECONDS_OF_TRAINING" --pause "$PAUSE" \
-        --draw "$DRAW_BATCH" --edit "$EDIT_BATCH" --tested "$TESTED" --seed "$SEED" \
-        --device "$DEVICE" --split-bytes "$SPLIT_BYTES" "$RECORD" "${start[@]}" \
+        --reading-until "$READING" --read "$READ_BATCH" --draw "$DRAW_BATCH" --tested "$TESTED" \
+        --seed "$SEED" "$COMPILE" --device "$DEVICE" --split-bytes "$SPLIT_BYTES" "$RECORD" "${start[@]}" \
         | tee -a "$OUT/drawing.log" || status=$?
     # 3: paused; the same command goes on.
     [ $status -eq 3 ] || exit $status ;;

@@ -21,21 +21,30 @@ CHUNK = 256
 
 
 @dataclass(frozen=True)
-class DrawingBatch:
-    """N examples: prompts, latents [N, 16, h, w] of the pictures to draw and to edit, and labels.
+class PictureBatch:
+    """Latents [N, 16, h, w], float32, of the pictures to draw, and of those to edit."""
+
+    target: Tensor
+    reference: Tensor | None
+
+
+@dataclass(frozen=True)
+class PromptBatch:
+    """N examples: prompts, and labels.
 
     `labels` int64 [N, labels] say what the pictures to draw show.
     """
 
     prompts: Prompts
-    target: Tensor
-    reference: Tensor | None
     labels: Tensor
 
 
 @dataclass(frozen=True)
 class ExampleStore:
-    """The examples of one kind; the tensors are those of `PromptLayout` and `DrawingBatch`."""
+    """The examples of one kind.
+
+    The tensors are those of `PromptLayout`, `PromptBatch` and `PictureBatch`.
+    """
 
     ids: Tensor
     positions: Tensor
@@ -50,8 +59,15 @@ class ExampleStore:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def select(self, index: Tensor) -> DrawingBatch:
-        """Return the examples with the numbers `index` int64 [N]."""
+    def select_pictures(self, index: Tensor) -> PictureBatch:
+        """Return the pictures of the examples with the numbers `index` int64 [N]."""
+        target = self.target.index_select(0, index).float()
+        if self.reference is None:
+            return PictureBatch(target, None)
+        return PictureBatch(target, self.reference.index_select(0, index).float())
+
+    def select_prompts(self, index: Tensor) -> PromptBatch:
+        """Return prompts and labels of the examples with the numbers `index` int64 [N]."""
 
         def take(tensor: Tensor) -> Tensor:
             return tensor.index_select(0, index)
@@ -64,8 +80,7 @@ class ExampleStore:
             take(self.pictures).long(),
             take(self.features).float(),
         )
-        reference = None if self.reference is None else take(self.reference).float()
-        return DrawingBatch(prompts, take(self.target).float(), reference, take(self.labels).long())
+        return PromptBatch(prompts, take(self.labels).long())
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
     python -m cookbook.ming_mini_2.image.train --checkpoint DIR --examples DIR --vae DIR \
         --output DIR --seconds 700
 
-`--checkpoint` is the packed thinker, which stays as it is. `--pause` ends a call before the run is
-over, with exit status 3; the next call continues from the state in `--output`. The last call draws
-from `--tested` held-out prompts of each task with the averaged weights, writes what the judge says
-to `held_out.json`, and shows some of the pictures in `held_out.png`.
+`--checkpoint` is the packed thinker, which stays as it is. The first part of the run
+(`--reading-until`) teaches the query tokens to read prompts, the rest the transformer to draw.
+`--pause` ends a call before the run is over, with exit status 3; the next call continues from the
+state in `--output`. The last call draws from `--tested` held-out prompts of each task with the
+averaged weights, writes what the judge says to `held_out.json`, and shows some of the pictures in
+`held_out.png`.
 """
 
 import argparse

@@ -97,7 +97,7 @@ def test_states_are_those_of_the_reference(
     queries = torch.randn(num_queries(SMALL), thinker.width)
     for kind, part in arrays.items():
         store = builder.build(kind, part)
-        prompts = store.select(torch.arange(len(store))).prompts
+        prompts = store.select_prompts(torch.arange(len(store))).prompts
         states = thinker.think(prompts, queries)
         for index, places in enumerate(prompts.queries):
             length = int(places[-1]) + 2

@@ -46,9 +46,9 @@ def test_a_recorded_model_learns_what_a_plain_one_does(
     builder = StoreBuilder(thinker, codec, PictureDrawer(device), prompts, device)
     kinds = read_examples(example_files)
     stores = {kind: builder.build(kind, arrays) for kind, arrays in kinds.items()}
-    plain = DrawingSettings(draw=4, edit=4, record=False)
-    for settings in (plain, replace(plain, record=True)):
+    plain = DrawingSettings(read=4, draw=4, record=False, compile=False)
+    for settings in (plain, replace(plain, record=True, compile=True)):
         trainer = DrawingTrainer(tmp_path, settings, thinker, stores, device)
-        reports = [trainer.train(0.0)[1] for _ in range(24)]
-        found.append([reports[-1][name].item() for name in ("flow", "unread")])
+        reading, drawing = ([trainer.train(share)[1] for _ in range(24)] for share in (0.0, 0.9))
+        found.append([reading[-1]["unread"].item(), drawing[-1]["flow"].item()])
     assert found[0] == pytest.approx(found[1], rel=2e-2)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
 from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini_2.image import train, train_vae
@@ -63,7 +63,8 @@ def trained(
     train_vae.main([*vae, "--seconds", "0.5"])
     drawing = [
         *(*common, "--output", str(folder / "drawing"), "--vae", str(folder / "vae")),
-        *("--checkpoint", str(checkpoint), "--draw", "2", "--edit", "2", "--tested", "1"),
+        *("--checkpoint", str(checkpoint), "--tested", "1", "--reading-until", "0.5"),
+        *("--read", "2", "--draw", "2"),
     ]
     with pytest.raises(SystemExit) as paused:
         train.main([*drawing, "--seconds", "1", "--pause", "0.4"])
@@ -112,10 +113,11 @@ def test_the_packed_model_draws_what_the_training_draws(
     for example in (take("draw", 1)[0], take("edit", 1)[0]):
         ((kind, arrays),) = encode_examples([example], prompts).items()
         store = builder.build(kind, arrays)
-        batch = store.select(torch.arange(1))
+        prompt = store.select_prompts(torch.arange(1)).prompts
+        batch = store.select_pictures(torch.arange(1))
         with torch.no_grad():
-            states = thinker.think(batch.prompts, model.queries)[0].numpy()
-            rows = compute_rows(model, thinker, batch.prompts)
+            states = thinker.think(prompt, model.queries)[0].numpy()
+            rows = compute_rows(model, thinker, prompt)
         predict, how = VelocityModel(model.transformer).predict, DrawingPlan(scheduler, 4, 2.0, 7)
         latents = draw_latents(predict, rows, batch.reference, tuple(batch.target.shape), how)
         ours = builder.codec.decode(latents)[0].round().numpy()
@@ -154,21 +156,43 @@ def test_the_vae_learns_pictures(example_files: Path) -> None:
 
 
 @pytest.mark.extended
-def test_the_model_learns_to_draw_and_what_is_asked_for(
+def test_the_model_learns_to_read_and_then_to_draw(
     builder: StoreBuilder, thinker: FrozenThinker, take: Take, tmp_path: Path
 ) -> None:
     write_layout(tmp_path, SMALL)
     arrays = encode_examples(take("draw", 6), builder.prompts)
     stores = {kind: builder.build(kind, part) for kind, part in arrays.items()}
-    settings = DrawingSettings(draw=4, rate=Rate(1e-2, 1e-3, 5), reading=1.0)
+    settings = DrawingSettings(read=4, draw=4, rate=Rate(1e-2, 1e-3, 5), reading_until=0.5)
     trainer = DrawingTrainer(tmp_path, settings, thinker, stores, CPU)
-    start = trainer.model.queries.detach().clone()
-    reports = [trainer.train(0.0)[1] for _ in range(25)]
-    for name, share in (("flow", 0.95), ("unread", 0.6)):
-        values = [report[name].item() for report in reports]
-        assert np.mean(values[-5:]) < share * values[0], name
-    assert (trainer.model.queries - start).abs().max() > 1e-3
+    transformer = "transformer.layers.0.feed_forward.w1.weight"
+
+    def learn(progress: float) -> tuple[list[float], dict[str, Tensor]]:
+        reports = [trainer.train(progress)[1] for _ in range(25)]
+        name = "unread" if progress < 0.5 else "flow"
+        state = {key: one.clone() for key, one in trainer.model.state_dict().items()}
+        return [report[name].item() for report in reports], state
+
+    start = {key: one.clone() for key, one in trainer.model.state_dict().items()}
+    unread, read = learn(0.1)
+    flow, drew = learn(0.6)
+    assert np.mean(unread[-5:]) < 0.6 * unread[0]
+    assert np.mean(flow[-5:]) < 0.95 * flow[0]
+    assert (read["queries"] - start["queries"]).abs().max() > 1e-3
+    assert torch.equal(read[transformer], start[transformer])
+    assert (drew[transformer] - read[transformer]).abs().max() > 1e-3
+    # What reads has its averaged weights from then on, which are those that are packed.
+    for name in ("queries", "reader.read.weight"):
+        torch.testing.assert_close(drew[name], trainer.average.tensors[name])
     assert all(parameter.grad is None for parameter in thinker.thinker.parameters())
+
+
+def test_a_share_of_a_run_belongs_to_a_stage() -> None:
+    settings = DrawingSettings(reading_until=0.25)
+    assert settings.stage(0.0) == ("read", 0.0)
+    assert settings.stage(0.125) == ("read", 0.5)
+    assert settings.stage(0.25) == ("draw", 0.0)
+    assert settings.stage(1.0) == ("draw", 1.0)
+    assert DrawingSettings(reading_until=0.0).stage(0.0) == ("draw", 0.0)
 
 
 def test_labels_say_the_content(take: Take, prompts: PromptBuilder) -> None:
