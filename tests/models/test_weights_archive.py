@@ -6,14 +6,44 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI, find_checkpoint
 from sglang_omni.models.checksums import verify_checksums
-from sglang_omni.models.weights_archive import get_archive_path, pack_weights, unpack_weights
+from sglang_omni.models.weights_archive import (
+    get_archive_path,
+    join_file,
+    pack_weights,
+    split_file,
+    unpack_weights,
+)
 from sglang_omni.protocol.errors import CheckpointError
 
 ROOT = Path(__file__).parents[2]
 LIMIT_BYTES = 60 << 20
+
+
+def write_weights(path: Path, content: str) -> None:
+    """Write tensors of several types, which depend on `content`."""
+    seeded = torch.Generator().manual_seed(len(content))
+    save_file(
+        {
+            "a": torch.randn(7, 5, generator=seeded).bfloat16(),
+            "b": torch.randn(3, generator=seeded),
+            "c": torch.randn(11, generator=seeded).bfloat16(),
+            "d": torch.arange(len(content)),
+        },
+        path,
+        {"content": content},
+    )
+
+
+def build_expected(tmp_path: Path, content: str) -> bytes:
+    """Return the bytes that `write_weights` writes."""
+    path = tmp_path / "expected"
+    write_weights(path, content)
+    return path.read_bytes()
 
 
 @pytest.fixture
@@ -22,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "model"
     (folder / "talker").mkdir(parents=True)
     for name in ("model", "talker/model"):
-        (folder / f"{name}.safetensors").write_bytes(name.encode() * 1000)
+        write_weights(folder / f"{name}.safetensors", name)
     (folder / "config.json").write_text("{}")
     pack_weights(folder)
     for path in folder.rglob("*.safetensors"):
@@ -30,29 +60,54 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_weights_come_back_where_they_were(folder: Path) -> None:
+def test_weights_come_back_where_they_were(folder: Path, tmp_path: Path) -> None:
     unpack_weights(folder)
-    assert (folder / "model.safetensors").read_bytes() == b"model" * 1000
-    assert (folder / "talker" / "model.safetensors").read_bytes() == b"talker/model" * 1000
+    for name in ("model", "talker/model"):
+        expected = build_expected(tmp_path, name)
+        assert (folder / f"{name}.safetensors").read_bytes() == expected
     assert not list(folder.glob(".unpacking-*"))
 
 
-def test_they_are_unpacked_once_and_again_after_a_change(folder: Path) -> None:
+def test_they_are_unpacked_once_and_again_after_a_change(folder: Path, tmp_path: Path) -> None:
     unpack_weights(folder)
     before = (folder / "model.safetensors").stat()
     unpack_weights(folder)
     assert (folder / "model.safetensors").stat().st_mtime_ns == before.st_mtime_ns
-    (folder / "model.safetensors").write_bytes(b"new")
+    write_weights(folder / "model.safetensors", "new weights")
     pack_weights(folder)
     (folder / "model.safetensors").write_bytes(b"old")
     unpack_weights(folder)
-    assert (folder / "model.safetensors").read_bytes() == b"new"
+    expected = build_expected(tmp_path, "new weights")
+    assert (folder / "model.safetensors").read_bytes() == expected
 
 
-def test_several_processes_may_unpack_at_once(folder: Path) -> None:
+def test_several_processes_may_unpack_at_once(folder: Path, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(unpack_weights, [folder] * 8))
-    assert (folder / "model.safetensors").read_bytes() == b"model" * 1000
+    assert (folder / "model.safetensors").read_bytes() == build_expected(tmp_path, "model")
+
+
+def test_exponents_are_apart_from_fractions(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({"a": torch.tensor([1.5, -0.25, 0.0]).bfloat16()}, path)
+    parts = split_file(path.read_bytes())
+    assert parts.exponents == bytes([127, 125, 0])
+    assert parts.fractions == bytes([0x40, 0x80, 0])
+    assert join_file(parts) == path.read_bytes()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_every_number_of_sixteen_bits_comes_back(tmp_path: Path, dtype: torch.dtype) -> None:
+    path = tmp_path / "model.safetensors"
+    bits = torch.arange(1 << 16, dtype=torch.int32).to(torch.uint16)
+    save_file({"all": bits.view(dtype), "none": torch.empty(0, dtype=dtype)}, path)
+    assert join_file(split_file(path.read_bytes())) == path.read_bytes()
+
+
+def test_bfloat16_weights_take_two_thirds_of_their_bytes(folder: Path) -> None:
+    weights = torch.randn(1_000_000, generator=torch.Generator().manual_seed(0))
+    save_file({"a": weights.bfloat16()}, folder / "model.safetensors")
+    assert pack_weights(folder).stat().st_size < 0.67 * 2_000_000
 
 
 def test_a_folder_without_an_archive_is_left_alone(tmp_path: Path) -> None:
@@ -67,7 +122,7 @@ def test_equal_weights_give_equal_archives(folder: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "model.weights.tar.xz").write_bytes(b"x")
+    (tmp_path / "model.weights.tar").write_bytes(b"x")
     with pytest.raises(CheckpointError, match="cannot be unpacked"):
         find_checkpoint(tmp_path / "model")
 
