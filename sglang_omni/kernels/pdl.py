@@ -13,6 +13,8 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 LINE = 64
 """Elements per cache line, for 16-bit types."""
+PREFETCH_PROGRAMS = 132
+"""Programs of a kernel that prefetch a weight: the multiprocessors of an H200."""
 
 
 def supports_pdl() -> bool:

@@ -56,9 +56,11 @@ def _multiply_experts_kernel(  # type: ignore[no-untyped-def]
     """
     part, tile = tl.program_id(0), tl.program_id(1)
     wait_for_inputs(PDL)
-    if tile * BM < tl.load(total):
-        expert = tl.load(experts + tile).to(tl.int64)
-        slot = tl.load(slots + tile * BM + tl.arange(0, BM))
+    # Loaded together, so that a tile waits for memory once. Tiles after the last have any numbers.
+    num_slots = tl.load(total)
+    expert = tl.load(experts + tile).to(tl.int64)
+    slot = tl.load(slots + tile * BM + tl.arange(0, BM))
+    if tile * BM < num_slots:
         slot_mask = slot < COUNT
         row = slot // SLOTS_PER_ROW
         cols, depth = part * BN + tl.arange(0, BN), tl.arange(0, BLOCK)

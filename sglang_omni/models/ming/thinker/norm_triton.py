@@ -10,6 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from sglang_omni.kernels.pdl import wait_for_inputs
+from sglang_omni.kernels.registers import MAX_REGISTERS
 
 
 @triton.jit
@@ -68,6 +69,7 @@ def sum_norm(
         BLOCK=block,
         PDL=pdl,
         num_warps=max(1, min(8, block // 512)),
+        maxnreg=MAX_REGISTERS,
         launch_pdl=pdl,
     )
     return out, total

@@ -11,11 +11,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import prefetch_part, view_as_bytes, wait_for_inputs
+from sglang_omni.kernels.pdl import (
+    PREFETCH_PROGRAMS,
+    prefetch_part,
+    view_as_bytes,
+    wait_for_inputs,
+)
 
 HEADS_PER_PROGRAM = 8
-PREFETCH_PROGRAMS = 132
-"""Number of programs that prefetch a weight: the multiprocessors of an H200."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,10 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
     row = qkv + token * qkv_stride + (tl.where(is_key, HEADS, 0) + heads) * DIM
     x = tl.load(row + dims, mask=mask, other=0.0).to(tl.float32)
     y = tl.load(row + partner, mask=mask, other=0.0).to(tl.float32)
+    if STORE:
+        # Loaded with the rest, so that the stores wait for memory once.
+        slot = tl.load(slots + token).to(tl.int64)
+        v = tl.load(row + KV_HEADS * DIM + dims, mask=mask & is_key, other=0.0)
     is_key_gain = tl.where(is_key, 1, 0)
     x_gain = tl.load(q_gain + dims, mask=(dims < DIM) & (is_key_gain == 0), other=0.0).to(
         tl.float32
@@ -111,8 +118,6 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
         offs = (token * KV_HEADS + heads) * DIM + dims
         tl.store(k_out + offs, out.to(k_out.dtype.element_ty), mask=mask)
         if STORE:
-            slot = tl.load(slots + token).to(tl.int64)
-            v = tl.load(row + KV_HEADS * DIM + dims, mask=mask, other=0.0)
             cache_offs = heads * DIM + dims
             keys = out.to(key_cache.dtype.element_ty)
             tl.store(key_cache + slot * key_stride + cache_offs, keys, mask=mask)
