@@ -28,6 +28,8 @@ from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.thinker.decode_moe import DecodeExperts
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import TILE_ROWS
 from sglang_omni.models.ming.thinker.decode_moe_triton import (
+    Grouping,
+    allocate_order,
     apply_swiglu,
     group_by_expert,
     sum_experts,
@@ -108,19 +110,21 @@ def compare_moe_kernels(rows: int) -> list[KernelComparison]:
     bias = torch.zeros(1, ROUTING.experts, device="cuda")
     gate_up, activated = random_bf16(rows * SLOTS, 2 * WIDTH), random_bf16(rows * SLOTS, WIDTH)
     parts, out = random_bf16(rows, SLOTS, HIDDEN), random_bf16(rows, HIDDEN)
-    total = torch.zeros(1, dtype=torch.int32, device="cuda")
+    grouping = Grouping(EXPERTS, TILE_ROWS)
     ids = select_experts_fused(F.linear(x, weights[0]), bias, ROUTING)[1]
+    order = allocate_order(ids.numel(), grouping, ids.device)
 
     def sglang_router(layer: int) -> None:
         select_experts_fused(F.linear(x, weights[layer]), bias, ROUTING)
         sglang_per_token_group_quant_fp8(x, BLOCK)
+        moe_align_block_size(ids, TILE_ROWS, EXPERTS)
 
     def sort_by_expert(layer: int) -> None:
-        total.zero_()
-        group_by_expert(ids, EXPERTS, TILE_ROWS, total, pdl=True)
+        order.total.zero_()
+        group_by_expert(ids, grouping, order, pdl=True)
 
     def sglang_sort(layer: int) -> None:
-        total.zero_()
+        order.total.zero_()
         moe_align_block_size(ids, TILE_ROWS, EXPERTS)
 
     def sglang_activation(layer: int) -> None:
@@ -135,9 +139,9 @@ def compare_moe_kernels(rows: int) -> list[KernelComparison]:
 
     return [
         KernelComparison(
-            "router, routing, rows in FP8",
+            "router, routing, order, rows in FP8",
             sglang_router,
-            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, pdl=True),
+            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, grouping, pdl=True),
         ),
         KernelComparison("fill and sort by expert", sglang_sort, sort_by_expert),
         KernelComparison(

@@ -42,7 +42,11 @@ from benchmarks.thinker.int4_kernels import (
     list_tiles,
 )
 from measurement.environment import fingerprint
-from sglang_omni.models.ming.thinker.decode_moe_triton import ExpertOrder, sum_experts
+from sglang_omni.models.ming.thinker.decode_moe_triton import (
+    ExpertOrder,
+    Grouping,
+    sum_experts,
+)
 from sglang_omni.models.ming.thinker.int4.experts import (
     ExpertChoice,
     Int4DecodeExperts,
@@ -94,7 +98,11 @@ class Int4Layer:
         # The router's kernels take the rows of a decode step.
         parts = [
             route_tokens(
-                rows, self.router.weight[TEXT], self.router.expert_bias[TEXT], self.router.routing
+                rows,
+                self.router.weight[TEXT],
+                self.router.expert_bias[TEXT],
+                self.router.routing,
+                Grouping(EXPERTS, TILE_ROWS),
             )
             for rows in x.split(max(DECODE_ROWS))
         ]

@@ -1,4 +1,4 @@
-"""The experts of a decode step in seven kernels; SGLang needs fourteen.
+"""The experts of a decode step in seven kernels, six for one row; SGLang needs fourteen.
 
 Two expert products for small batches and, around them, the router with FP8 quantization, grouping
 by expert, SwiGLU with FP8 quantization, and the sum. On one rank, the norm after them computes
@@ -20,8 +20,8 @@ from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import (
     supports_expert_sizes,
 )
 from sglang_omni.models.ming.thinker.decode_moe_triton import (
+    Grouping,
     apply_swiglu,
-    group_by_expert,
     sum_experts,
 )
 from sglang_omni.models.ming.thinker.int4.experts import Int4DecodeExperts
@@ -71,11 +71,10 @@ class DecodeExperts:
         up, up_scale = layer.w13_weight, layer.w13_weight_scale_inv
         down, down_scale = layer.w2_weight, layer.w2_weight_scale_inv
         weight, bias = router.weight[TEXT], router.expert_bias[TEXT]
-        routed = route_rows(x, weight, bias, router.routing, pdl=True)
         # Every token uses the shared expert, so its weight can be prefetched.
-        order = group_by_expert(
-            routed.ids, len(up), TILE_ROWS, routed.total_slots, prefetch_weight=up[-1], pdl=True
-        )
+        grouping = Grouping(len(up), TILE_ROWS, prefetch_weight=up[-1])
+        routed = route_rows(x, weight, bias, router.routing, grouping, pdl=True)
+        order = routed.order
         gate_up = x.new_empty(routed.ids.numel(), up.shape[1])
         rows = routed.rows, routed.scales
         multiply_experts(rows, (up, up_scale), order, gate_up, tiling.up, pdl=True)

@@ -32,6 +32,21 @@ class ExpertOrder:
     total: Tensor
 
 
+@dataclass(frozen=True)
+class Grouping:
+    """How slots are grouped by expert.
+
+    Attributes:
+        experts: Number of experts.
+        height: Rows of a tile.
+        prefetch_weight: A weight that the next kernels read in any case.
+    """
+
+    experts: int
+    height: int
+    prefetch_weight: Tensor | None = None
+
+
 @triton.jit
 def _group_kernel(  # type: ignore[no-untyped-def]
     ids,
@@ -78,32 +93,28 @@ def _group_kernel(  # type: ignore[no-untyped-def]
         tl.store(experts + start // HEIGHT + tokens, tokens * 0 + expert, mask=tokens < tiles)
 
 
-def group_by_expert(
-    ids: Tensor,
-    experts: int,
-    height: int,
-    total: Tensor,
-    prefetch_weight: Tensor | None = None,
-    pdl: bool = False,
-) -> ExpertOrder:
-    """Group expert ids into tiles of `height` rows.
+def allocate_order(slots: int, grouping: Grouping, device: torch.device) -> ExpertOrder:
+    """Allocate the order of a number of slots."""
+    height = grouping.height
+    tiles = min(slots, (slots + grouping.experts * (height - 1)) // height)
+    sizes = tiles * height, tiles, 1
+    return ExpertOrder(*(torch.empty(size, dtype=torch.int32, device=device) for size in sizes))
+
+
+def group_by_expert(ids: Tensor, grouping: Grouping, order: ExpertOrder, pdl: bool = False) -> None:
+    """Group expert ids and write the order.
 
     Args:
         ids: int32 [tokens, top_k]; a token has each expert at most once.
-        experts: Number of experts.
-        height: Rows of a tile.
-        total: One int32, zero; becomes `ExpertOrder.total`.
-        prefetch_weight: A weight that the next kernels read in any case.
+        grouping: How they are grouped.
+        order: Of as many slots, with a total of zero.
         pdl: Launch with programmatic dependent launch.
     """
     tokens, top_k = ids.shape
-    count = ids.numel()
+    weight = grouping.prefetch_weight
     assert ids.is_contiguous()
-    tiles = min(count, (count + experts * (height - 1)) // height)
-    slots = torch.empty(tiles * height, dtype=torch.int32, device=ids.device)
-    order = ExpertOrder(slots, torch.empty(tiles, dtype=torch.int32, device=ids.device), total)
-    data, lines = (ids, 0) if prefetch_weight is None else view_as_bytes(prefetch_weight)
-    _group_kernel[(experts,)](
+    data, lines = (ids, 0) if weight is None else view_as_bytes(weight)
+    _group_kernel[(grouping.experts,)](
         ids,
         order.slots,
         order.experts,
@@ -113,13 +124,12 @@ def group_by_expert(
         tokens,
         TOP_K=top_k,
         TOKENS_PAD=triton.next_power_of_2(tokens),
-        HEIGHT=height,
-        PREFETCH=prefetch_weight is not None,
+        HEIGHT=grouping.height,
+        PREFETCH=weight is not None,
         PDL=pdl,
         num_warps=1,
         launch_pdl=pdl,
     )
-    return order
 
 
 @triton.jit

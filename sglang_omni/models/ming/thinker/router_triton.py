@@ -1,9 +1,10 @@
-"""Router of a decode step in two kernels: logits, selected experts and FP8 rows.
+"""Router of a decode step: logits, selected experts, their order and FP8 rows.
 
 The first kernel multiplies a small batch by the weight of the text router, split over the hidden
 size (split-K), so that many programs read the weight at once. The second adds the partial sums,
 rounds the logits as a separate product would, and selects experts; for experts in FP8, its other
-programs quantize the rows. The plain form is `F.linear`, `routing.select_experts` and
+programs quantize the rows. It also groups the slots of a single row by expert; those of more rows
+take a third kernel. The plain form is `F.linear`, `routing.select_experts` and
 `fp8.quantize_weight` per row.
 """
 
@@ -14,7 +15,19 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import wait_for_inputs
+from sglang_omni.kernels.pdl import (
+    PREFETCH_PROGRAMS,
+    prefetch_part,
+    view_as_bytes,
+    wait_for_inputs,
+)
+from sglang_omni.kernels.registers import MAX_REGISTERS
+from sglang_omni.models.ming.thinker.decode_moe_triton import (
+    ExpertOrder,
+    Grouping,
+    allocate_order,
+    group_by_expert,
+)
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.fp8_triton import (
     BLOCKS_PER_PROGRAM,
@@ -22,7 +35,7 @@ from sglang_omni.models.ming.thinker.fp8_triton import (
     quantize_blocks,
 )
 from sglang_omni.models.ming.thinker.routing import Routing
-from sglang_omni.models.ming.thinker.routing_triton import choose_experts
+from sglang_omni.models.ming.thinker.routing_triton import TOGETHER, choose_experts
 
 COLUMNS_PER_SPLIT = 256
 """Columns of the hidden size that one program sums; it loads all of them at once."""
@@ -34,14 +47,13 @@ class RoutedTokens:
     """The experts of a decode step for its rows x [tokens, hidden].
 
     `weights` (float32) and `ids` (int32) are [tokens, top_k + 1], the shared expert last; `logits`
-    [tokens, experts] have the dtype of x. `total_slots` is one int32 counter, zero, for
-    `decode_moe_triton.group_by_expert`.
+    [tokens, experts] have the dtype of x. `order` groups the slots by expert.
     """
 
     weights: Tensor
     ids: Tensor
     logits: Tensor
-    total_slots: Tensor
+    order: ExpertOrder
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,44 @@ def _logits_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def _add_splits(partial, token, M, EXPERTS: tl.constexpr, SPLITS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Add the split sums of the logits of a token, in a fixed order."""
+    experts = tl.arange(0, EXPERTS)
+    # All loads go before the first sum, so that they wait for memory together. Triton's tuples are
+    # concatenated: it has no unpacking.
+    parts = ()
+    for split in tl.static_range(SPLITS):
+        part_ptrs = partial + (split * M + token) * EXPERTS + experts
+        parts = parts + (tl.load(part_ptrs),)  # type: ignore[assignment]  # noqa: RUF005
+    logit_sum = tl.zeros((EXPERTS,), tl.float32)
+    for split in tl.static_range(SPLITS):
+        logit_sum += parts[split]
+    return logit_sum
+
+
+@triton.jit
+def _group_one_token(  # type: ignore[no-untyped-def]
+    expert_ids,
+    slots_out,
+    experts_out,
+    total_out,
+    TOP_K: tl.constexpr,
+    SLOT_BLOCK: tl.constexpr,
+    HEIGHT: tl.constexpr,
+):
+    """Write the order of a step of one token: each of its slots has a tile, the last slot first.
+
+    That is the shared expert, whose weight is being prefetched.
+    """
+    tiles, rows = tl.arange(0, SLOT_BLOCK)[:, None], tl.arange(0, HEIGHT)[None, :]
+    tile_slots = tl.where(rows == 0, TOP_K - tiles, TOP_K + 1)
+    tl.store(slots_out + tiles * HEIGHT + rows, tile_slots, mask=tiles <= TOP_K)
+    slots = tl.arange(0, SLOT_BLOCK)
+    tl.store(experts_out + TOP_K - slots, expert_ids, mask=slots <= TOP_K)
+    tl.store(total_out, (TOP_K + 1) * HEIGHT)
+
+
+@triton.jit
 def _route_token(  # type: ignore[no-untyped-def]
     partial,
     bias,
@@ -99,23 +149,30 @@ def _route_token(  # type: ignore[no-untyped-def]
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
     SPLITS: tl.constexpr,
+    TOGETHER: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """Add the split sums of the logits of a token, in a fixed order, and select its experts."""
+    """Select the experts of a token, and return their ids [SLOT_BLOCK]."""
     experts, slots = tl.arange(0, EXPERTS), tl.arange(0, SLOT_BLOCK)
     biases = tl.load(bias + experts)
     wait_for_inputs(PDL)
-    logit_sum = tl.zeros((EXPERTS,), tl.float32)
-    for split in tl.static_range(SPLITS):
-        logit_sum += tl.load(partial + (split * M + token) * EXPERTS + experts)
-    rounded = logit_sum.to(logits.dtype.element_ty)
+    rounded = _add_splits(partial, token, M, EXPERTS, SPLITS).to(logits.dtype.element_ty)
     tl.store(logits + token * EXPERTS + experts, rounded)
     expert_weights, expert_ids = choose_experts(
-        rounded.to(tl.float32), biases, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK
+        rounded.to(tl.float32),
+        biases,
+        scale,
+        EXPERTS,
+        GROUPS,
+        TOP_GROUPS,
+        TOP_K,
+        SLOT_BLOCK,
+        TOGETHER,
     )
     offs = token * (TOP_K + 1) + slots
     tl.store(weights + offs, expert_weights, mask=slots <= TOP_K)
     tl.store(ids + offs, expert_ids, mask=slots <= TOP_K)
+    return expert_ids
 
 
 @triton.jit
@@ -128,7 +185,11 @@ def _route_and_quantize_kernel(  # type: ignore[no-untyped-def]
     logits,
     quantized,
     scales,
-    total_slots,
+    order_slots,
+    order_experts,
+    order_total,
+    prefetch_weight,
+    lines,
     M,
     scale,
     EXPERTS: tl.constexpr,
@@ -137,15 +198,23 @@ def _route_and_quantize_kernel(  # type: ignore[no-untyped-def]
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
     SPLITS: tl.constexpr,
+    HEIGHT: tl.constexpr,
     K: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
+    QUANTIZE_PARTS: tl.constexpr,
+    GROUP: tl.constexpr,
+    TOGETHER: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """Select the experts of one token; the other programs quantize BLOCKS of its blocks each."""
+    """Select the experts of one token in the first of its programs.
+
+    The next QUANTIZE_PARTS quantize BLOCKS of its blocks each, and others prefetch a weight. With
+    GROUP, the token is the only one, and the first program also writes its order.
+    """
     token, part = tl.program_id(0), tl.program_id(1)
     if part == 0:
-        _route_token(
+        expert_ids = _route_token(
             partial,
             bias,
             weights,
@@ -160,13 +229,22 @@ def _route_and_quantize_kernel(  # type: ignore[no-untyped-def]
             TOP_K,
             SLOT_BLOCK,
             SPLITS,
+            TOGETHER,
             PDL,
         )
-        if token == 0:
-            tl.store(total_slots, 0)
-    else:
+        if GROUP:
+            _group_one_token(
+                expert_ids, order_slots, order_experts, order_total, TOP_K, SLOT_BLOCK, HEIGHT
+            )
+        elif token == 0:
+            # The kernel that groups the slots counts them.
+            tl.store(order_total, 0)
+    elif part <= QUANTIZE_PARTS:
         wait_for_inputs(PDL)
         quantize_blocks(x, quantized, scales, token, (part - 1) * BLOCKS, K, BLOCK, BLOCKS)
+    else:
+        first: tl.constexpr = QUANTIZE_PARTS + 1
+        prefetch_part(prefetch_weight, lines, part - first, tl.num_programs(1) - first)
 
 
 def supports_router_sizes(experts: int, hidden: int) -> bool:
@@ -174,7 +252,7 @@ def supports_router_sizes(experts: int, hidden: int) -> bool:
     return experts % EXPERTS_PER_PROGRAM == 0 and hidden % COLUMNS_PER_SPLIT == 0
 
 
-def _allocate_routed_tokens(x: Tensor, routing: Routing) -> RoutedTokens:
+def _allocate_routed_tokens(x: Tensor, routing: Routing, grouping: Grouping) -> RoutedTokens:
     """Allocate the outputs for rows x [tokens, hidden]."""
     tokens, device = len(x), x.device
     slots = tokens, routing.top_k + 1
@@ -182,39 +260,50 @@ def _allocate_routed_tokens(x: Tensor, routing: Routing) -> RoutedTokens:
         weights=torch.empty(slots, dtype=torch.float32, device=device),
         ids=torch.empty(slots, dtype=torch.int32, device=device),
         logits=torch.empty(tokens, routing.experts, dtype=x.dtype, device=device),
-        total_slots=torch.empty(1, dtype=torch.int32, device=device),
+        order=allocate_order(tokens * slots[1], grouping, device),
     )
 
 
 def route_tokens(
-    x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, pdl: bool = False
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    routing: Routing,
+    grouping: Grouping,
+    pdl: bool = False,
 ) -> RoutedTokens:
-    """Select experts for the rows of a decode step, of which there is at least one.
+    """Select experts for the rows of a decode step, of which there is at least one, and group them.
 
     Args:
         x: Contiguous [tokens, hidden].
         weight: [experts, hidden].
         bias: float32 [experts].
         routing: Numbers of experts and groups, and how they are chosen.
+        grouping: How slots are grouped by expert. The last expert is the shared one.
         pdl: Launch with programmatic dependent launch. The kernels then read weight and bias before
             the previous kernel has ended.
     """
-    routed = _allocate_routed_tokens(x, routing)
-    _route(x, weight, bias, routing, routed, None, pdl)
+    routed = _allocate_routed_tokens(x, routing, grouping)
+    _route(x, weight, bias, routing, grouping, routed, None, pdl)
     return routed
 
 
 def route_rows(
-    x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, pdl: bool = False
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    routing: Routing,
+    grouping: Grouping,
+    pdl: bool = False,
 ) -> RoutedRows:
-    """Select experts for the rows of a decode step, and quantize the rows to FP8.
+    """Select experts for the rows of a decode step, group them, and quantize the rows to FP8.
 
     The arguments are those of `route_tokens`.
     """
-    routed = _allocate_routed_tokens(x, routing)
+    routed = _allocate_routed_tokens(x, routing, grouping)
     tokens, hidden = x.shape
     rows, scales = allocate_fp8_rows(tokens, hidden, x.device)
-    _route(x, weight, bias, routing, routed, (rows, scales), pdl)
+    _route(x, weight, bias, routing, grouping, routed, (rows, scales), pdl)
     return RoutedRows(**vars(routed), rows=rows, scales=scales)
 
 
@@ -223,6 +312,7 @@ def _route(
     weight: Tensor,
     bias: Tensor,
     routing: Routing,
+    grouping: Grouping,
     routed: RoutedTokens,
     fp8_rows: tuple[Tensor, Tensor] | None,
     pdl: bool,
@@ -231,6 +321,7 @@ def _route(
     (tokens, hidden), device = x.shape, x.device
     experts, splits = routing.experts, hidden // COLUMNS_PER_SPLIT
     assert supports_router_sizes(experts, hidden)
+    assert grouping.experts == experts + 1
     assert x.is_contiguous()
     assert weight.is_contiguous()
     assert bias.is_contiguous()
@@ -253,8 +344,13 @@ def _route(
     )
     # Without rows to quantize, no program reads or writes the two tensors.
     rows, scales = fp8_rows or (x, partial)
-    parts = 0 if fp8_rows is None else triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)
-    _route_and_quantize_kernel[(tokens, 1 + parts)](
+    quantize_parts = 0 if fp8_rows is None else triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)
+    # The experts of one token differ, so their order needs no kernel of its own.
+    is_one = tokens == 1
+    prefetch_weight = grouping.prefetch_weight if is_one else None
+    data, lines = (x, 0) if prefetch_weight is None else view_as_bytes(prefetch_weight)
+    prefetch_parts = 0 if prefetch_weight is None else PREFETCH_PROGRAMS
+    _route_and_quantize_kernel[(tokens, 1 + quantize_parts + prefetch_parts)](
         partial,
         bias,
         x,
@@ -263,7 +359,11 @@ def _route(
         routed.logits,
         rows,
         scales,
-        routed.total_slots,
+        routed.order.slots,
+        routed.order.experts,
+        routed.order.total,
+        data,
+        lines,
         tokens,
         routing.scale,
         EXPERTS=experts,
@@ -272,10 +372,17 @@ def _route(
         TOP_K=routing.top_k,
         SLOT_BLOCK=triton.next_power_of_2(routing.top_k + 1),
         SPLITS=splits,
+        HEIGHT=grouping.height,
         K=hidden,
         BLOCK=BLOCK,
         BLOCKS=BLOCKS_PER_PROGRAM,
+        QUANTIZE_PARTS=quantize_parts,
+        GROUP=is_one,
+        TOGETHER=TOGETHER,
         PDL=pdl,
         num_warps=1,
+        maxnreg=MAX_REGISTERS,
         launch_pdl=pdl,
     )
+    if not is_one:
+        group_by_expert(routed.ids, grouping, routed.order, pdl)

@@ -7,6 +7,81 @@ from torch import Tensor
 
 from sglang_omni.models.ming.thinker.routing import Routing
 
+_TAKEN = tl.constexpr(-0x80000000)
+"""Less than the key of any score."""
+TOGETHER = True
+"""Whether equal keys are taken together; see `_select_largest`."""
+
+
+@triton.jit
+def _merge_two_largest(first, second, other_first, other_second):  # type: ignore[no-untyped-def]
+    """Return the two largest of two pairs, each in descending order."""
+    seconds = tl.maximum(second, other_second)
+    return tl.maximum(first, other_first), tl.maximum(tl.minimum(first, other_first), seconds)
+
+
+@triton.jit
+def _order_experts(  # type: ignore[no-untyped-def]
+    biased, EXPERTS: tl.constexpr, GROUPS: tl.constexpr, TOP_GROUPS: tl.constexpr
+):
+    """Return integers [EXPERTS] in the order of the biased scores, those of closed groups last."""
+    SIZE: tl.constexpr = EXPERTS // GROUPS
+    grouped = tl.reshape(biased, (GROUPS, SIZE))
+    nothing = tl.full((GROUPS, SIZE), float("-inf"), tl.float32)
+    largest, second = tl.reduce((grouped, nothing), 1, _merge_two_largest)
+    group_scores = largest + second
+    # A group is allowed if fewer than TOP_GROUPS rank before it.
+    group = tl.arange(0, GROUPS)
+    is_tied = (group_scores[None, :] == group_scores[:, None]) & (group[None, :] < group[:, None])
+    num_better = tl.sum(
+        ((group_scores[None, :] > group_scores[:, None]) | is_tied).to(tl.int32), axis=1
+    )
+    allowed = tl.where((num_better < TOP_GROUPS)[:, None], grouped, float("-inf"))
+    # A warp finds the maximum of integers in one instruction.
+    bits = tl.reshape(allowed, (EXPERTS,)).to(tl.int32, bitcast=True)
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@triton.jit
+def _take_one_by_one(  # type: ignore[no-untyped-def]
+    keys, EXPERTS: tl.constexpr, TOP_K: tl.constexpr, SLOT_BLOCK: tl.constexpr
+):
+    """Compute `_select_largest` where keys may be equal."""
+    experts, slots = tl.arange(0, EXPERTS), tl.arange(0, SLOT_BLOCK)
+    ids = tl.full((SLOT_BLOCK,), EXPERTS, tl.int32)
+    for slot in range(TOP_K):
+        best = tl.min(tl.where(keys == tl.max(keys, axis=0), experts, EXPERTS), axis=0)
+        ids = tl.where(slots == slot, best, ids)
+        keys = tl.where(experts == best, _TAKEN, keys)
+    return ids
+
+
+@triton.jit
+def _select_largest(  # type: ignore[no-untyped-def]
+    keys,
+    EXPERTS: tl.constexpr,
+    TOP_K: tl.constexpr,
+    SLOT_BLOCK: tl.constexpr,
+    TOGETHER: tl.constexpr,
+):
+    """Return the experts [SLOT_BLOCK] of the TOP_K largest keys [EXPERTS], the largest first.
+
+    Of equal keys the lower index goes first. The slots after them have EXPERTS.
+    """
+    experts, slots = tl.arange(0, EXPERTS), tl.arange(0, SLOT_BLOCK)
+    ids = tl.full((SLOT_BLOCK,), EXPERTS, tl.int32)
+    # Equal keys are taken together: the next maximum then does not wait for an index.
+    remaining = keys
+    for slot in tl.static_range(TOP_K):
+        is_largest = remaining == tl.max(remaining, axis=0)
+        best = tl.min(tl.where(is_largest, experts, EXPERTS), axis=0)
+        ids = tl.where(slots == slot, best, ids)
+        is_taken = is_largest if TOGETHER else experts == best
+        remaining = tl.where(is_taken, _TAKEN, remaining)
+    if TOGETHER and tl.sum((remaining == _TAKEN).to(tl.int32), axis=0) > TOP_K:
+        ids = _take_one_by_one(keys, EXPERTS, TOP_K, SLOT_BLOCK)
+    return ids
+
 
 @triton.jit
 def choose_experts(  # type: ignore[no-untyped-def]
@@ -18,37 +93,16 @@ def choose_experts(  # type: ignore[no-untyped-def]
     TOP_GROUPS: tl.constexpr,
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
+    TOGETHER: tl.constexpr,
 ):
     """Return weights and ids [SLOT_BLOCK] for one token's float32 logits and biases [EXPERTS].
 
     The shared expert is in slot TOP_K. Ties go to the lower index.
     """
-    experts = tl.arange(0, EXPERTS)
     scores = 1.0 / (1.0 + tl.exp(-raw))
-    biased = scores + bias
-
-    SIZE: tl.constexpr = EXPERTS // GROUPS
-    grouped = tl.reshape(biased, (GROUPS, SIZE))
-    top_index = tl.argmax(grouped, axis=1)
-    rest = tl.where(tl.arange(0, SIZE)[None, :] == top_index[:, None], float("-inf"), grouped)
-    group_scores = tl.max(grouped, axis=1) + tl.max(rest, axis=1)
-    # A group is allowed if fewer than TOP_GROUPS rank before it.
-    group = tl.arange(0, GROUPS)
-    is_tied = (group_scores[None, :] == group_scores[:, None]) & (group[None, :] < group[:, None])
-    num_better = tl.sum(
-        ((group_scores[None, :] > group_scores[:, None]) | is_tied).to(tl.int32), axis=1
-    )
-    allowed = tl.where((num_better < TOP_GROUPS)[:, None], grouped, float("-inf"))
-
-    # Integers of the same order: a warp finds their maximum in one instruction.
-    bits = tl.reshape(allowed, (EXPERTS,)).to(tl.int32, bitcast=True)
-    remaining = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    keys = _order_experts(scores + bias, EXPERTS, GROUPS, TOP_GROUPS)
+    ids = _select_largest(keys, EXPERTS, TOP_K, SLOT_BLOCK, TOGETHER)
     slots = tl.arange(0, SLOT_BLOCK)
-    ids = tl.full((SLOT_BLOCK,), EXPERTS, tl.int32)
-    for slot in tl.static_range(TOP_K):
-        best = tl.min(tl.where(remaining == tl.max(remaining, axis=0), experts, EXPERTS), axis=0)
-        ids = tl.where(slots == slot, best, ids)
-        remaining = tl.where(experts == best, -0x80000000, remaining)
     selected = tl.gather(scores, tl.minimum(ids, EXPERTS - 1), axis=0)
     selected = tl.where(slots < TOP_K, selected, 0.0)
     weights = selected / (tl.sum(selected, axis=0) + 1e-20) * scale
@@ -72,6 +126,7 @@ def _route_kernel(  # type: ignore[no-untyped-def]
     COLUMNS: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
     ROUTED: tl.constexpr,
+    TOGETHER: tl.constexpr,
 ):
     """Route one token."""
     token = tl.program_id(0).to(tl.int64)
@@ -82,7 +137,7 @@ def _route_kernel(  # type: ignore[no-untyped-def]
     token_logits = tl.load(logits + token * row_stride + router * EXPERTS + experts).to(tl.float32)
     token_bias = tl.load(bias + router * EXPERTS + experts)
     expert_weights, expert_ids = choose_experts(
-        token_logits, token_bias, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK
+        token_logits, token_bias, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK, TOGETHER
     )
     slots = tl.arange(0, SLOT_BLOCK)
     offs = token * COLUMNS + slots
@@ -136,6 +191,7 @@ def select_experts_fused(
             COLUMNS=shape[1],
             SLOT_BLOCK=triton.next_power_of_2(routing.top_k + 1),
             ROUTED=routes is not None,
+            TOGETHER=TOGETHER,
             num_warps=1,
         )
     return weights, ids

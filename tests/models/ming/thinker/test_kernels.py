@@ -5,6 +5,7 @@ import subprocess
 import sys
 from itertools import product
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -62,6 +63,31 @@ def check_routing(routing: Routing, dtype: torch.dtype, device: str, tokens: int
         routed = select_experts_fused(given, bias, routing, chosen_routes, append_shared=False)
         for parts, all_parts in zip(routed, whole, strict=True):
             assert torch.equal(parts, all_parts[:, : routing.top_k])
+
+
+def check_ties(routing: Routing, device: str, tokens: int) -> None:
+    """Of equal scores the lower index goes first, and slots are in order of the scores."""
+    from sglang_omni.models.ming.thinker import routing_triton
+
+    torch.manual_seed(9)
+    # One row in four has no equal scores among the best.
+    logits = torch.randint(-4, 5, (tokens, routing.experts), device=device).float()
+    logits[::4] += torch.randn(routing.experts, device=device)
+    bias = torch.zeros(1, routing.experts, device=device)
+    scores = logits.sigmoid()
+    grouped = scores.unflatten(-1, (routing.groups, -1))
+    group_scores = grouped.topk(2, dim=-1).values.sum(-1)
+    best = group_scores.sort(dim=-1, descending=True, stable=True).indices[:, : routing.top_groups]
+    is_open = torch.zeros_like(group_scores, dtype=torch.bool).scatter_(-1, best, True)
+    allowed = grouped.where(is_open[..., None], float("-inf")).flatten(-2)
+    wanted = allowed.sort(dim=-1, descending=True, stable=True).indices[:, : routing.top_k]
+    found = []
+    for together in (True, False):
+        with patch.object(routing_triton, "TOGETHER", together):
+            found.append(routing_triton.select_experts_fused(logits, bias, routing))
+        assert torch.equal(found[-1][1][:, : routing.top_k].long(), wanted)
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
 
 
 def plain_heads(x: Tensor, gain: Tensor, tables: tuple[Tensor, Tensor], dim: int) -> Tensor:
@@ -175,6 +201,7 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "from tests.models.ming.thinker import test_kernels as tests\n"
         "for dtype in (torch.float32, torch.bfloat16):\n"
         "    [tests.check_routing(one, dtype, 'cpu', 5) for one in (tests.TINY, tests.RELEASED)]\n"
+        "    [tests.check_ties(one, 'cpu', 8) for one in (tests.TINY, tests.RELEASED)]\n"
         "    [tests.check_heads(shape, dtype, 'cpu') for shape in ((4, 2, 128), (3, 1, 96))]\n"
         # Interpreted, eight bits do not become bfloat16.
         "for dtype in (torch.float32, torch.float16):\n"
@@ -267,6 +294,12 @@ def test_no_weight_is_rounded_on_a_gpu() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_routing_agrees_on_a_gpu(routing: Routing, dtype: torch.dtype) -> None:
     check_routing(routing, dtype, "cuda", 33)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("routing", [TINY, RELEASED])
+def test_ties_go_to_the_lower_index_on_a_gpu(routing: Routing) -> None:
+    check_ties(routing, "cuda", 64)
 
 
 @pytest.mark.gpu

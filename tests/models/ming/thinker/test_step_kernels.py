@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -19,6 +19,9 @@ from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.routing import Routing, append_shared_expert, select_experts
 from tests.models.ming.thinker.test_kernels import RELEASED, from_eight_bits, meta
 from tests.testing.compiling import compiled
+
+if TYPE_CHECKING:
+    from sglang_omni.models.ming.thinker.decode_moe_triton import ExpertOrder, Grouping
 
 __all__ = ["compiled"]
 
@@ -40,13 +43,16 @@ def check_eight_bits(values: Tensor, scales: Tensor, wanted: Tensor) -> None:
 
 def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str, rows: int) -> None:
     """Logits are a product's, experts are the plain rule's for them, rows are the same rows."""
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping
     from sglang_omni.models.ming.thinker.router_triton import route_rows
 
     torch.manual_seed(3)
     x = torch.randn(rows, hidden, device=device).to(dtype)
     weight = (torch.randn(routing.experts, hidden, device=device) * hidden**-0.5).to(dtype)
     bias = torch.randn(routing.experts, device=device) * 0.1
-    found = route_rows(x, weight, bias, routing, pdl=device == "cuda")
+    ahead = torch.zeros(300, 1000, device=device) if device == "cuda" else None
+    grouping = Grouping(routing.experts + 1, 16, ahead)
+    found = route_rows(x, weight, bias, routing, grouping, pdl=device == "cuda")
     logits = (x.double() @ weight.double().T).float()
     near = 1e-4 if dtype == torch.float32 else 2**-6
     torch.testing.assert_close(found.logits.float(), logits, rtol=near, atol=near)
@@ -59,7 +65,7 @@ def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str,
         found.weights.gather(-1, order), weights.gather(-1, plain), rtol=1e-4, atol=1e-5
     )
     check_eight_bits(found.rows, found.scales, x.float())
-    assert not found.total_slots.any()
+    check_order(found.order, found.ids, grouping)
 
 
 def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
@@ -75,17 +81,32 @@ def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
     assert (scales > 0).all()
 
 
-def check_order(tokens: int, top_k: int, experts: int, height: int, device: str) -> None:
-    """Every slot is in a tile of its own expert, once; the rest of a tile is empty."""
-    from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
+def group(ids: Tensor, grouping: "Grouping", *, pdl: bool = False) -> "ExpertOrder":
+    """Return the order of expert ids."""
+    from sglang_omni.models.ming.thinker.decode_moe_triton import allocate_order, group_by_expert
+
+    order = allocate_order(ids.numel(), grouping, ids.device)
+    if ids.device.type != "meta":
+        order.total.zero_()
+    group_by_expert(ids, grouping, order, pdl=pdl)
+    return order
+
+
+def check_grouping(tokens: int, top_k: int, experts: int, height: int, device: str) -> None:
+    """Random expert ids are grouped."""
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping
 
     torch.manual_seed(4)
     routed = torch.rand(tokens, experts - 1, device=device).topk(top_k - 1).indices
     ids = torch.cat((routed, torch.full_like(routed[:, :1], experts - 1)), dim=1).int()
-    total = torch.zeros(1, dtype=torch.int32, device=device)
     ahead = torch.zeros(300, 1000, device=device) if device == "cuda" else None
-    order = group_by_expert(ids, experts, height, total, ahead, pdl=device == "cuda")
-    used = int(total)
+    grouping = Grouping(experts, height, ahead)
+    check_order(group(ids, grouping, pdl=device == "cuda"), ids, grouping)
+
+
+def check_order(order: "ExpertOrder", ids: Tensor, grouping: "Grouping") -> None:
+    """Every slot is in a tile of its own expert, once; the rest of a tile is empty."""
+    used, height = int(order.total), grouping.height
     slots = order.slots[:used].view(-1, height).long().cpu()
     filled, flat = slots < ids.numel(), ids.flatten().cpu()
     assert sorted(slots[filled].tolist()) == list(range(ids.numel()))
@@ -134,14 +155,13 @@ def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> N
         MoeGemmTile,
         multiply_experts,
     )
-    from sglang_omni.models.ming.thinker.decode_moe_triton import apply_swiglu, group_by_expert
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping, apply_swiglu
 
     torch.manual_seed(7)
     experts, n, k, top_k = 9, 256, 384, 4
     routed = torch.rand(tokens, experts - 1).topk(top_k - 1).indices
     ids = torch.cat((routed, torch.full_like(routed[:, :1], experts - 1)), dim=1).int()
-    total = torch.zeros(1, dtype=torch.int32, device=device)
-    order = group_by_expert(ids.to(device), experts, TILE_ROWS, total)
+    order = group(ids.to(device), Grouping(experts, TILE_ROWS))
     drawn = [quantize_weight(torch.randn(n, k) / k**0.5) for _ in range(experts)]
     weight, scale = (torch.stack(part).to(device) for part in zip(*drawn, strict=True))
     # Any rows in eight bits: of SwiGLU.
@@ -164,6 +184,7 @@ def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> N
 def check_experts(tokens: int) -> None:
     """A layer's experts are those of whole weights, but for eight bits of rows."""
     from sglang_omni.models.ming.thinker.decode_moe import DecodeExperts
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping
     from sglang_omni.models.ming.thinker.router_triton import route_rows
     from sglang_omni.models.ming.thinker.routing import ROUTERS
 
@@ -187,7 +208,8 @@ def check_experts(tokens: int) -> None:
     )
     step = DecodeExperts(router, layer)
     # Tied experts are as good as each other, and so the kernels' own choice is taken.
-    routed = route_rows(x, router.weight[0], router.expert_bias[0], SMALL)
+    grouping = Grouping(count + 1, 16)
+    routed = route_rows(x, router.weight[0], router.expert_bias[0], SMALL, grouping)
     weights, ids = routed.weights, routed.ids
     wanted = torch.zeros(tokens, hidden, device="cuda")
     for token, slot in ((t, s) for t in range(tokens) for s in range(ids.shape[1])):
@@ -212,8 +234,8 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "    tests.check_activation_and_sum(rows, 384, torch.float32, 'cpu')\n"
         "    tests.check_sum_and_norm(rows, 300, torch.float32, 'cpu')\n"
         "tests.check_router(tests.RELEASED, 256, torch.float16, 'cpu', 17)\n"
-        "for tokens in (1, 7, 40): tests.check_order(tokens, 5, 33, 16, 'cpu')\n"
-        "tests.check_order(64, 9, 257, 32, 'cpu')\n"
+        "for tokens in (1, 7, 40): tests.check_grouping(tokens, 5, 33, 16, 'cpu')\n"
+        "tests.check_grouping(64, 9, 257, 32, 'cpu')\n"
         "for tokens, cols in ((1, 64), (40, 128)):\n"
         "    tests.check_products(tokens, cols, torch.float32, 'cpu')\n"
         "print('equal')\n"
@@ -227,24 +249,25 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
 
 @pytest.mark.parametrize("rows", [1, 20, 64])
 def test_the_router_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping
     from sglang_omni.models.ming.thinker.router_triton import route_rows
 
-    bias = meta(256, dtype=torch.float32)
-    route_rows(meta(rows, 4096), meta(256, 4096), bias, RELEASED, pdl=True)
-    assert len(compiled) == 2
+    bias, grouping = meta(256, dtype=torch.float32), Grouping(257, 16, meta(512, 128))
+    route_rows(meta(rows, 4096), meta(256, 4096), bias, RELEASED, grouping, pdl=True)
+    # One row is grouped where its experts are selected.
+    assert len(compiled) == (2 if rows == 1 else 3)
 
 
 def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.decode_moe_triton import (
+        Grouping,
         apply_swiglu,
-        group_by_expert,
         sum_experts,
     )
     from sglang_omni.models.ming.thinker.norm_triton import sum_norm
 
     ids = meta(64, 9, dtype=torch.int32)
-    total = meta(1, dtype=torch.int32)
-    group_by_expert(ids, 257, 16, total, meta(512, 128), pdl=True)
+    group(ids, Grouping(257, 16, meta(512, 128)), pdl=True)
     apply_swiglu(meta(576, 2048), pdl=True)
     sum_experts(meta(64, 9, 4096), pdl=True)
     sum_norm(meta(64, 9, 4096), meta(64, 4096), meta(4096), 1e-6, pdl=True)
@@ -255,7 +278,7 @@ def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any])
 def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.decode_moe import select_tiling
     from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import multiply_experts
-    from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping
 
     def make_fp8(*shape: int) -> tuple[Tensor, Tensor]:
         scale = meta(
@@ -264,7 +287,7 @@ def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any
         return meta(*shape, dtype=torch.float8_e4m3fn), scale.float()
 
     ids, cut = meta(rows, 9, dtype=torch.int32), select_tiling(rows)
-    order = group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32))
+    order = group(ids, Grouping(257, 16))
     up, down = make_fp8(257, 2048, 4096), make_fp8(257, 4096, 1024)
     shares = meta(rows, 9, dtype=torch.float32)
     multiply_experts(make_fp8(rows, 4096), up, order, meta(rows * 9, 2048), cut.up, pdl=True)
@@ -299,7 +322,7 @@ def test_rows_in_eight_bits_agree_on_a_gpu(rows: int) -> None:
 @pytest.mark.parametrize("tokens", [1, 3, 16, 64])
 def test_the_order_agrees_on_a_gpu(tokens: int) -> None:
     for height in (16, 32, 64):
-        check_order(tokens, 9, 257, height, "cuda")
+        check_grouping(tokens, 9, 257, height, "cuda")
 
 
 @pytest.mark.gpu

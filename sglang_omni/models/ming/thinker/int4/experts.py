@@ -1,7 +1,8 @@
 """The experts of a layer with weights of four bits: two products with SwiGLU between them.
 
 Decode steps on Hopper GPUs also use this project's router and grouping (`Int4DecodeExperts`), six
-kernels in all; SGLang routes and groups the rows of other batches. The plain form runs on a CPU.
+kernels in all, five for one row; SGLang routes and groups the rows of other batches. The plain form
+runs on a CPU.
 """
 
 import sys
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from sglang_omni.models.ming.thinker.decode_moe_triton import (
     ExpertOrder,
-    group_by_expert,
+    Grouping,
     sum_experts,
 )
 from sglang_omni.models.ming.thinker.int4.gemm_triton import (
@@ -143,18 +144,12 @@ class Int4DecodeExperts:
         router, experts = self.router, read_experts(self.layer)
         tiling = tiling or select_gpu_tiling(x.device, len(x))
         weight, bias = router.weight[TEXT], router.expert_bias[TEXT]
-        routed = route_tokens(x, weight, bias, router.routing, pdl=True)
         # Every token uses the shared expert, so its weight can be prefetched.
-        order = group_by_expert(
-            routed.ids,
-            len(experts.up.packed),
-            tiling.height,
-            routed.total_slots,
-            prefetch_weight=experts.up.packed[-1],
-            pdl=True,
-        )
+        packed = experts.up.packed
+        grouping = Grouping(len(packed), tiling.height, prefetch_weight=packed[-1])
+        routed = route_tokens(x, weight, bias, router.routing, grouping, pdl=True)
         choice = ExpertChoice(routed.ids, routed.weights)
-        return compute_int4_parts(x, experts, choice, order, tiling, pdl=True)
+        return compute_int4_parts(x, experts, choice, routed.order, tiling, pdl=True)
 
 
 def read_experts(layer: Any) -> Int4Experts:

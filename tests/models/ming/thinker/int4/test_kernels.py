@@ -22,7 +22,7 @@ from sglang_omni.models.ming.thinker.int4.weights import (
     stack_int4,
 )
 from tests.models.ming.thinker.test_kernels import meta
-from tests.models.ming.thinker.test_step_kernels import SMALL
+from tests.models.ming.thinker.test_step_kernels import SMALL, group
 from tests.testing.compiling import compiled
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def check_products(
     zero_after: bool = False,
 ) -> None:
     """Each slot is its row times its expert's weight, times its share."""
-    from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping
     from sglang_omni.models.ming.thinker.int4.gemm_triton import (
         Int4GemmTile,
         multiply_int4_experts,
@@ -65,8 +65,8 @@ def check_products(
 
     torch.manual_seed(7)
     n, k = 256, 512
-    ids, total = draw_ids(tokens), torch.zeros(1, dtype=torch.int32, device=device)
-    order = group_by_expert(ids.to(device), EXPERTS, height, total)
+    ids = draw_ids(tokens)
+    order = group(ids.to(device), Grouping(EXPERTS, height))
     stack = draw_stack(n, k, symmetric, device)
     on_gpu = device == "cuda"
     x = torch.randn(tokens, k, device=device).to(torch.bfloat16 if on_gpu else torch.float32)
@@ -109,7 +109,7 @@ def draw_experts(hidden: int, width: int, symmetric: bool, device: str) -> "Int4
 
 def check_experts(tokens: int, height: int, splits: tuple[int, int], device: str) -> None:
     """A layer's experts are those of the plain form, for any split of the sums."""
-    from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping
     from sglang_omni.models.ming.thinker.int4.experts import (
         ExpertChoice,
         compute_int4_parts,
@@ -123,8 +123,7 @@ def check_experts(tokens: int, height: int, splits: tuple[int, int], device: str
     experts = draw_experts(hidden, 256, True, device)
     x = torch.randn(tokens, hidden, device=device).to(torch.bfloat16 if on_gpu else torch.float32)
     choice = ExpertChoice(draw_ids(tokens).to(device), torch.rand(tokens, TOP_K, device=device))
-    total = torch.zeros(1, dtype=torch.int32, device=device)
-    order = group_by_expert(choice.ids, EXPERTS, height, total)
+    order = group(choice.ids, Grouping(EXPERTS, height))
     up, down = (Int4GemmTile(split=split) for split in splits)
     tiling = Int4Tiling(height, up, down)
     parts = compute_int4_parts(x, experts, choice, order, tiling, pdl=on_gpu)
@@ -136,16 +135,19 @@ def check_experts(tokens: int, height: int, splits: tuple[int, int], device: str
 
 def check_choice(tokens: int, device: str) -> None:
     """Experts chosen without rows in eight bits are those chosen with them."""
+    from sglang_omni.models.ming.thinker.decode_moe_triton import Grouping
     from sglang_omni.models.ming.thinker.router_triton import route_rows, route_tokens
 
     torch.manual_seed(3)
     x, weight = torch.randn(tokens, 512, device=device), torch.randn(32, 512, device=device)
     bias = torch.randn(32, device=device) * 0.1
     with_rows, alone = (
-        route(x, weight, bias, SMALL, pdl=device == "cuda") for route in (route_rows, route_tokens)
+        route(x, weight, bias, SMALL, Grouping(33, 8), pdl=device == "cuda")
+        for route in (route_rows, route_tokens)
     )
-    for name in ("ids", "weights", "logits", "total_slots"):
+    for name in ("ids", "weights", "logits"):
         assert torch.equal(getattr(with_rows, name), getattr(alone, name))
+    assert torch.equal(with_rows.order.total, alone.order.total)
 
 
 @pytest.mark.interpreted
