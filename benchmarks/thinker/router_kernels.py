@@ -32,7 +32,8 @@ from sglang_omni.models.ming.thinker.decode_moe_triton import ExpertOrder, Group
 from sglang_omni.models.ming.thinker.router_triton import RoutedRows
 
 ROWS = (1, 16, 64)
-ROUNDS, REPLAYS = 20, 20
+ROUNDS, REPLAYS = 20, 5
+BIAS_STD = 0.02
 
 Route = Callable[..., RoutedRows]
 
@@ -101,12 +102,12 @@ class Measurement:
 
     def __init__(self) -> None:
         self.times: Times = {}
-        self._layers = ExpertLayers()
+        self._step = ExpertLayers().step
+        self._step.router.expert_bias.normal_(std=BIAS_STD)
         self._weights = random_bf16(LAYERS, ROUTING.experts, HIDDEN) * HIDDEN**-0.5
+        biases = torch.randn(LAYERS, ROUTING.experts, device="cuda") * BIAS_STD
         # Without a bias, equal scores are common, because logits are in bfloat16.
-        biases = torch.randn(LAYERS, ROUTING.experts, device="cuda") * 0.02
-        biases[::2] = 0
-        self._biases = biases
+        self._biases = {"router": biases, "router, equal scores": torch.zeros_like(biases)}
         self._ahead = torch.zeros(2048, HIDDEN, dtype=torch.uint8, device="cuda")
         self._gain = random_bf16(HIDDEN)
 
@@ -118,17 +119,17 @@ class Measurement:
         parts = {count: random_bf16(rows, count, HIDDEN) for count in (1, SLOTS)}
         xs = [random_bf16(rows, HIDDEN) for _ in range(LAYERS)]
         with form.use() as route:
+            for what, biases in self._biases.items():
 
-            def run(layer: int, function: Route = route) -> RoutedRows:
-                weight, bias = self._weights[layer], self._biases[layer]
-                return function(x, weight, bias, ROUTING, grouping, pdl=True)
+                def run(layer: int, function: Route = route, biases: Tensor = biases) -> RoutedRows:
+                    weight, bias = self._weights[layer], biases[layer]
+                    return function(x, weight, bias, ROUTING, grouping, pdl=True)
 
-            for layer in range(LAYERS):
-                if not is_equal(run(layer), run(layer, route_before)):
-                    raise ValueError(f"{form.name}: layer {layer} of {rows} rows differs")
-            step = self._layers.step
-            self._add("router", form, rows, time_layer_us(run))
-            self._add("experts", form, rows, time_layer_us(lambda layer: step(xs[layer])))
+                for layer in range(LAYERS):
+                    if not is_equal(run(layer), run(layer, route_before)):
+                        raise ValueError(f"{form.name}: layer {layer} of {rows} rows differs")
+                self._add(what, form, rows, time_layer_us(run))
+            self._add("experts", form, rows, time_layer_us(lambda layer: self._step(xs[layer])))
             for count, some in parts.items():
 
                 def norm(_: int, some: Tensor = some) -> Any:
