@@ -34,6 +34,7 @@ from benchmarks.synthetic.speech_checkpoint import FastRandomWeights, write_spee
 from benchmarks.synthetic.thinker_files import write_thinker_files
 from benchmarks.talker.shapes import SMALL_TALKER, SMALL_VAE, TALKER, VAE
 from benchmarks.thinker.shapes import SHAPE, SMALL, add_weights_options, build_config
+from sglang_omni.models.base import HeadForm
 from sglang_omni.models.ming.config import EncoderConfig, TalkerConfig, VAEConfig
 from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE
 from sglang_omni.models.ming.tiny import configs
@@ -57,15 +58,17 @@ def write_system_checkpoint(
     weights: str,
     device: torch.device,
     thinker_files: bool = False,
+    head: HeadForm = HeadForm.FP8,
 ) -> None:
     """Write everything to the new folder `folder`.
 
-    The thinker's weights are written with `thinker_files` only. Without `images` the checkpoint
+    The thinker's weights are written with `thinker_files` only. `head` is the form of its head
+    where they are quantized. Without `images` the checkpoint
     draws nothing.
     """
     write_speech_checkpoint(folder, *speech, patches=NEVER_PATCHES, device=device)
     tokenizer = build_thinker_tokenizer()
-    config = build_config("plug-in", shape, weights) | encoder_config(encoders)
+    config = build_config("plug-in", shape, weights, head) | encoder_config(encoders)
     if thinker_files:
         config["architectures"] = [ARCHITECTURE]
     else:
@@ -147,6 +150,7 @@ def main() -> None:
         options.weights,
         device,
         options.thinker_files,
+        options.head,
     )
     print(f"wrote {options.folder}")
 

@@ -22,6 +22,7 @@ from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.thinker.fp8_layout import (
     SCALE_SUFFIX,
     add_scales,
+    has_fp8_head,
     is_block_fp8,
     is_quantized,
 )
@@ -52,11 +53,12 @@ def write_thinker_files(folder: Path, device: torch.device) -> int:
     index = read_json(folder / INDEX_FILE)
     kept = set(index["weight_map"]) - set(shapes)
     index["weight_map"] = {name: index["weight_map"][name] for name in kept}
-    quantized = QUANTIZATION_KEY in config
+    quantization = config.get(QUANTIZATION_KEY)
+    quantized, fp8_head = quantization is not None, has_fp8_head(quantization)
 
     def write(part: tuple[str, list[str]]) -> int:
         name, names = part
-        tensors = {one: draw_tensor(one, shapes[one], quantized, device) for one in names}
+        tensors = {one: draw_tensor(one, shapes[one], quantized, fp8_head, device) for one in names}
         save_file(tensors, folder / name)
         index["weight_map"].update(dict.fromkeys(names, name))
         return sum(tensor.nbytes for tensor in tensors.values())
@@ -73,28 +75,35 @@ def list_stored_tensors(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]
     shapes = list_thinker_tensors(SimpleNamespace(**config["llm_config"]))
     quantization = config.get(QUANTIZATION_KEY)
     if quantization is not None and is_int4(quantization):
-        return list_int4_tensors(shapes, symmetric=quantization["symmetric"])
-    return add_scales(shapes) if is_block_fp8(quantization) else shapes
+        symmetric = quantization["symmetric"]
+        return list_int4_tensors(shapes, symmetric, has_fp8_head(quantization))
+    if not is_block_fp8(quantization):
+        return shapes
+    return add_scales(shapes, has_fp8_head(quantization))
 
 
-def draw_tensor(name: str, shape: tuple[int, ...], quantized: bool, device: torch.device) -> Tensor:
+def draw_tensor(
+    name: str, shape: tuple[int, ...], quantized: bool, fp8_head: bool, device: torch.device
+) -> Tensor:
     """Draw one stored tensor on `device` and return it on the CPU.
 
     With `quantized`, matrices that a quantized checkpoint stores in FP8 are so.
     """
-    tensor = torch.empty(shape, dtype=_stored_dtype(name, quantized), device=device)
+    dtype = _stored_dtype(name, quantized, fp8_head)
+    tensor = torch.empty(shape, dtype=dtype, device=device)
     stem, _, part = name.rpartition(".")
     # Drawn as the parameters are that the model makes of them.
     draw_parameter(f"{stem}_{part}" if is_int4_tensor(name) else name, tensor, ranks=1)
     return tensor.cpu()
 
 
-def _stored_dtype(name: str, quantized: bool) -> torch.dtype:
+def _stored_dtype(name: str, quantized: bool, fp8_head: bool) -> torch.dtype:
     if is_int4_tensor(name):
         return {PACKED: torch.int16, SCALE: torch.bfloat16}[name.rpartition(".")[2]]
     if name.endswith(SCALE_SUFFIX):
         return torch.float32
-    return torch.float8_e4m3fn if quantized and is_quantized(name) else torch.bfloat16
+    in_fp8 = quantized and is_quantized(name, fp8_head)
+    return torch.float8_e4m3fn if in_fp8 else torch.bfloat16
 
 
 def _group_by_file(shapes: Shapes) -> Iterator[tuple[str, list[str]]]:

@@ -21,7 +21,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.thinker.tune_moe import EXPERTS, Case, random_experts
-from benchmarks.thinker.tune_small_batch_gemm import HIDDEN, MATRICES, random_fp8_weights
+from benchmarks.thinker.tune_small_batch_gemm import (
+    HEAD_COUNT,
+    HEAD_SHAPE,
+    HIDDEN,
+    MATRICES,
+    random_fp8_weights,
+)
 from benchmarks.tools import cuda_graphs
 from measurement.environment import fingerprint
 from sglang_omni.kernels.split_k import Workspace
@@ -95,6 +101,29 @@ def compare_attention_gemms(rows: int) -> list[KernelComparison]:
         )
 
     return [compare(name, random_fp8_weights(*shape, LAYERS)) for name, shape in MATRICES.items()]
+
+
+class Heads:
+    """Output heads at the released shape: two, of which neither stays in the cache."""
+
+    def __init__(self) -> None:
+        self._weights = random_fp8_weights(*HEAD_SHAPE, HEAD_COUNT)
+        self._plain = [random_bf16(*HEAD_SHAPE) for _ in range(HEAD_COUNT)]
+        self._space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
+
+    def pairs(self, rows: int) -> list[KernelComparison]:
+        """Compare the head in bfloat16, whose logits are then copied, with ours in FP8."""
+        x = random_bf16(rows, HIDDEN)
+        logits = torch.empty(rows, HEAD_SHAPE[0], device="cuda")
+
+        def run_sglang(layer: int) -> None:
+            logits.copy_(torch.matmul(x, self._plain[layer % HEAD_COUNT].T))
+
+        def run_ours(layer: int) -> None:
+            weight = self._weights[layer % HEAD_COUNT]
+            small_batch_linear(x, *weight, self._space, pdl=True, out=logits)
+
+        return [KernelComparison("head", run_sglang, run_ours)]
 
 
 def compare_moe_kernels(rows: int) -> list[KernelComparison]:
@@ -223,6 +252,7 @@ SECTIONS: dict[str, Callable[[], Callable[[int], list[KernelComparison]]]] = {
     "products": lambda: compare_attention_gemms,
     "around": lambda: compare_moe_kernels,
     "experts": lambda: ExpertLayers().pairs,
+    "head": lambda: Heads().pairs,
 }
 LayerTimes = dict[str, dict[str, tuple[float, float]]]
 

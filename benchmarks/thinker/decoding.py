@@ -14,8 +14,10 @@ prompts that all arrive at once. `weights_gb` are those that a step reads, and
 `share_of_weight_traffic` is the least time that this takes, in parts of the step's. `--profile DIR`
 leaves traces for `benchmarks.thinker.profile`.
 
-In four bits, SGLang runs its Triton kernels (`moe_wna16`), which have experts in four bits and the
-rest in bfloat16. In FP8 it runs twice where DeepGEMM is installed, with it and without.
+The plug-in's head is in FP8 in quantized weights, as `sgl-omni quantize` writes it, and in bfloat16
+with `--head bf16`; SGLang's is always in bfloat16. In four bits, SGLang runs its Triton kernels
+(`moe_wna16`), which have experts in four bits and the rest in bfloat16. In FP8 it runs twice where
+DeepGEMM is installed, with it and without.
 """
 
 import argparse
@@ -49,6 +51,7 @@ from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment, build_server_args
 from sglang_omni.engines.thinker.moe_configs import build_moe_environment
+from sglang_omni.models.base import HeadForm
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.registry import default_family
 
@@ -67,8 +70,9 @@ Row = dict[str, Any]
 class Job:
     """One system at one precision.
 
-    `server_args` are SGLang's, by name, and override ours. `profile` is a folder for traces.
-    `deep_gemm` is its version, or why SGLang does not use it.
+    `head` is the form of the plug-in's head in quantized weights. `server_args` are SGLang's, by
+    name, and override ours. `profile` is a folder for traces. `deep_gemm` is its version, or why
+    SGLang does not use it.
     """
 
     system: str
@@ -83,6 +87,7 @@ class Job:
     rounds: int
     server_args: Mapping[str, Any] = field(default_factory=dict)
     profile: str | None = None
+    head: HeadForm = HeadForm.FP8
 
     @property
     def model(self) -> str:
@@ -118,7 +123,7 @@ def measure(job: Job) -> Iterator[Row]:
     """
     with tempfile.TemporaryDirectory() as temp_dir:
         folder = Path(temp_dir)
-        write_shape_checkpoint(folder, job.model, dict(job.shape), job.weights)
+        write_shape_checkpoint(folder, job.model, dict(job.shape), job.weights, job.head)
         settings = build_settings(job, folder)
         os.environ |= build_environment(settings, threads=max(1, (os.cpu_count() or 1) // job.tp))
         os.environ |= {
@@ -179,7 +184,7 @@ def _measure_engine(job: Job, arguments: dict[str, Any], census: Path) -> Iterat
 
 def describe_traffic(job: Job, step_ms: float, experts_used: list[int]) -> Row:
     """Return the weights that a step reads, and the least time for that in parts of the step's."""
-    num_bytes = step_bytes(job.model, job.shape, job.weights, experts_used)
+    num_bytes = step_bytes(job.model, job.shape, job.weights, experts_used, job.head)
     gpu_name = list_visible_gpus()[0].name if job.device == "cuda" else "none"
     floor_ms = shortest_step_ms(gpu_name, num_bytes, job.tp)
     share = None if floor_ms is None else round(floor_ms / step_ms, 3)
@@ -287,6 +292,7 @@ def build_job(system: str, options: argparse.Namespace) -> Job:
         rounds=options.rounds,
         profile=str(options.profile) if options.profile and system in options.profiled else None,
         server_args={**options.server_args, **extra},
+        head=options.head,
     )
 
 

@@ -12,6 +12,8 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.synthetic.random_models.names import PLUG_IN, STOCK, STOCK_TYPE
+from sglang_omni.models.base import HeadForm
+from sglang_omni.models.ming.thinker.fp8_layout import build_fp8_config
 from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
 from sglang_omni.models.ming.thinker.int4.layout import GROUP, build_int4_config
 from sglang_omni.models.ming.tiny.configs import build_thinker_token_ids
@@ -69,7 +71,8 @@ STOCK_CONSTANTS: Json = {
     "embedding_dropout": 0.0,
     "norm_head": False,
 }
-FP8: Json = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+# SGLang's own FP8, which leaves the head in bfloat16.
+STOCK_FP8: Json = build_fp8_config(fp8_head=False)
 # Experts in four bits for SGLang's Triton kernels (`moe_wna16`), symmetric as ours are. The rest is
 # in bfloat16: SGLang's kernels for other layers take float16 alone.
 STOCK_INT4: Json = {
@@ -85,11 +88,15 @@ WEIGHTS = ("bf16", "fp8", "int4")
 """The precisions of weights."""
 
 
-def build_config(system: str, shape: Json, weights: str) -> Json:
-    """Return `config.json` for a model ("plug-in" or "stock") with weights of one of `WEIGHTS`."""
+def build_config(system: str, shape: Json, weights: str, head: HeadForm = HeadForm.FP8) -> Json:
+    """Return `config.json` for a model ("plug-in" or "stock") with weights of one of `WEIGHTS`.
+
+    `head` is the form of the plug-in's head where its weights are quantized; stock's is always in
+    bfloat16.
+    """
     tokens = build_thinker_token_ids(build_thinker_tokenizer())
     text = tokens | shape | CONSTANTS
-    quantised = _build_quantization(system, weights)
+    quantised = _build_quantization(system, weights, fp8_head=head is HeadForm.FP8)
     if system == "stock":
         head = {"architectures": [STOCK], "model_type": STOCK_TYPE}
         return head | text | STOCK_CONSTANTS | quantised
@@ -101,19 +108,22 @@ def build_config(system: str, shape: Json, weights: str) -> Json:
     } | quantised
 
 
-def _build_quantization(system: str, weights: str) -> Json:
+def _build_quantization(system: str, weights: str, fp8_head: bool) -> Json:
     if weights == "bf16":
         return {}
+    is_stock = system == "stock"
     if weights == "fp8":
-        return {"quantization_config": FP8}
+        return {"quantization_config": STOCK_FP8 if is_stock else build_fp8_config(fp8_head)}
     assert weights == "int4"
-    stored = STOCK_INT4 if system == "stock" else build_int4_config(symmetric=True)
-    return {"quantization_config": stored}
+    ours = build_int4_config(symmetric=True, fp8_head=fp8_head)
+    return {"quantization_config": STOCK_INT4 if is_stock else ours}
 
 
-def write_shape_checkpoint(folder: Path, system: str, shape: Json, weights: str) -> None:
+def write_shape_checkpoint(
+    folder: Path, system: str, shape: Json, weights: str, head: HeadForm = HeadForm.FP8
+) -> None:
     """Write a checkpoint folder for SGLang whose weights are drawn as it loads."""
-    config = build_config(system, shape, weights)
+    config = build_config(system, shape, weights, head)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
     write_thinker_tokenizer(folder, build_thinker_tokenizer())
     # SGLang looks for a weight file before the model loads.
@@ -121,7 +131,7 @@ def write_shape_checkpoint(folder: Path, system: str, shape: Json, weights: str)
 
 
 def add_weights_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose one of `WEIGHTS`, bfloat16 without any."""
+    """Add the options that choose one of `WEIGHTS`, bfloat16 without any, and the head's form."""
     choice = parser.add_mutually_exclusive_group()
     choice.set_defaults(weights="bf16")
     for weights, what in (
@@ -131,3 +141,10 @@ def add_weights_options(parser: argparse.ArgumentParser) -> None:
         choice.add_argument(
             f"--{weights}", dest="weights", action="store_const", const=weights, help=what
         )
+    parser.add_argument(
+        "--head",
+        type=HeadForm,
+        choices=list(HeadForm),
+        default=HeadForm.FP8,
+        help="the output head of the plug-in's quantized weights (default fp8)",
+    )

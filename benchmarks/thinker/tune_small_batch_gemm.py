@@ -5,9 +5,12 @@
 
 Each number of rows is tried on the attention matrices of the released shape, as CUDA graphs in
 which every launch reads another weight, so that none is in the cache, and on one weight that stays
-in the cache, as a prefetched output projection does. SGLang's CUTLASS GEMM is timed beside it.
-Kernels use programmatic dependent launch, as in a decode step. The best are printed as lines of
-`TILES` in `sglang_omni/models/ming/thinker/small_batch_gemm_triton.py`.
+in the cache, as a prefetched output projection does. SGLang's CUTLASS GEMM is timed beside it. The
+output head has tilings of its own, which write float32; beside it, a head in bfloat16 is timed as
+SGLang runs it, with the copy of its logits to float32. Kernels use programmatic dependent launch,
+as in a decode step. The best are printed as lines of `TILES` and `HEAD_TILES` in
+`sglang_omni/models/ming/thinker/small_batch_gemm_triton.py`. `--matrices head` tunes the head
+alone.
 """
 
 import argparse
@@ -38,7 +41,11 @@ HIDDEN = int(SHAPE["hidden_size"])
 HEADS, KV_HEADS = int(SHAPE["num_attention_heads"]), int(SHAPE["num_key_value_heads"])
 HEAD = int(SHAPE["head_dim"])
 MATRICES = {"qkv": ((HEADS + 2 * KV_HEADS) * HEAD, HIDDEN), "dense": (HIDDEN, HEADS * HEAD)}
+HEAD_SHAPE = int(SHAPE["vocab_size"]), HIDDEN
+HEAD_COUNT = 2
+"""Heads that are read in turn: one is larger than any cache."""
 LAUNCHES, REPLAYS = 12, 5
+ATTENTION, OUTPUT_HEAD = "attention", "head"
 
 Weights = Sequence[tuple[Tensor, Tensor]]
 
@@ -67,6 +74,23 @@ def candidates(rows: int) -> list[SmallBatchTile]:
     return tiles + [SmallBatchTile(*values, fp8=True) for values in fp8_tilings]
 
 
+def head_candidates(rows: int) -> list[SmallBatchTile]:
+    """Return the tilings of the output head to try, which need no split sums."""
+    sizes = [
+        *product((32, 64), (1,), (2, 4), (3, 4, 6)),
+        *product((128,), (1,), (4, 8), (2, 3, 4, 6)),
+    ]
+    tiles = [SmallBatchTile(*values) for values in sizes]
+    four_warps = [values for values in sizes if values[0] >= 64 and values[2] >= 4]
+    tiles += [SmallBatchTile(*values, swapped=True) for values in four_warps]
+    if rows <= 16:
+        return tiles
+    return tiles + [
+        SmallBatchTile(*values, swapped=swapped, fp8=True)
+        for values, swapped in product(four_warps, (False, True))
+    ]
+
+
 def random_rows(rows: int) -> Tensor:
     """Return random rows in bfloat16 on the GPU."""
     return torch.randn(rows, HIDDEN, device="cuda", dtype=torch.bfloat16)
@@ -80,6 +104,11 @@ def compile_share(which: int, processes: int, row_counts: Sequence[int]) -> None
     for rows, tile in every[which::processes]:
         with suppress(OutOfResources):
             small_batch_linear(random_rows(rows), weight, scale, space, tile, pdl=True)
+    every_head = [(rows, tile) for rows in row_counts for tile in head_candidates(rows)]
+    for rows, tile in every_head[which::processes]:
+        logits = torch.empty(rows, len(weight), device="cuda")
+        with suppress(OutOfResources):
+            small_batch_linear(random_rows(rows), weight, scale, space, tile, pdl=True, out=logits)
 
 
 def random_fp8_weights(
@@ -108,25 +137,20 @@ def time_gemm_us(run: Callable[[Tensor, Tensor], object], weights: Weights) -> f
     return 1e3 * cuda_graphs.mean_replay_ms(graph, REPLAYS) / len(weights)
 
 
-def main() -> None:
-    """Time every tiling, print the fastest and write the results."""
+Times = dict[str, float]
+Ranking = dict[str, Times]
+"""Microseconds by matrix, of each tiling and of what is timed beside them; the fastest first."""
+
+
+def tune_attention(row_counts: Sequence[int]) -> dict[str, Ranking]:
+    """Time every tiling of the matrices of attention, by number of rows."""
     from sglang.srt.layers.quantization.fp8_utils import (
         cutlass_w8a8_block_fp8_linear_with_fallback as sglang_linear,
     )
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compile", type=int, help="compile all in this many processes, then exit")
-    parser.add_argument("--rows", type=int, nargs="+", choices=TILES, default=list(TILES))
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    if options.compile:
-        arguments = options.compile, options.rows
-        spawn(compile_share, arguments, options.compile)
-        return
     space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
     weights = {name: random_fp8_weights(*shape) for name, shape in MATRICES.items()}
     weights["dense, held"] = random_fp8_weights(*MATRICES["dense"], count=1) * LAUNCHES
-    times_by_rows: dict[str, object] = {}
 
     def time_sglang_us(x: Tensor, matrices: Weights) -> float:
         return time_gemm_us(lambda w, s: sglang_linear(x, w, [BLOCK, BLOCK], s), matrices)
@@ -136,7 +160,8 @@ def main() -> None:
             lambda w, s: small_batch_linear(x, w, s, space, tile, pdl=True), matrices
         )
 
-    for rows in options.rows:
+    rankings: dict[str, Ranking] = {}
+    for rows in row_counts:
         x = random_rows(rows)
         sglang_us = {name: time_sglang_us(x, matrices) for name, matrices in weights.items()}
         times = {
@@ -144,21 +169,68 @@ def main() -> None:
             for tile in candidates(rows)
             if tile.split * rows * MATRICES["qkv"][0] <= WORKSPACE_SIZE
         }
-        for name in weights:
-            best, _ = min(times.items(), key=lambda pair: pair[1][name])
-            tiling_us = f"{format_times(times[best])}, SGLang's {sglang_us[name]:.1f} us"
-            print(f"    {rows}: {best},  # best for {name}: {tiling_us}", flush=True)
-        ranked = sorted(times.items(), key=lambda pair: sum(pair[1].values()))
-        times_by_rows[str(rows)] = {
-            "sglang": sglang_us,
-            **{str(tile): tiling_us for tile, tiling_us in ranked},
-        }
+        rankings[str(rows)] = rank(rows, times, {"sglang": sglang_us})
+    return rankings
+
+
+def tune_head(row_counts: Sequence[int]) -> dict[str, Ranking]:
+    """Time every tiling of the output head, by number of rows."""
+    space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
+    weights = random_fp8_weights(*HEAD_SHAPE, HEAD_COUNT)
+    plain = [(weight.to(torch.bfloat16), scale) for weight, scale in weights]
+    rankings: dict[str, Ranking] = {}
+    for rows in row_counts:
+        x, logits = random_rows(rows), torch.empty(rows, HEAD_SHAPE[0], device="cuda")
+        bf16_us = time_gemm_us(lambda w, _: logits.copy_(torch.matmul(x, w.T)), plain)  # noqa: B023
+        times = {}
+        for tile in head_candidates(rows):
+            head_us = time_gemm_us(
+                lambda w, s: small_batch_linear(x, w, s, space, tile, pdl=True, out=logits),  # noqa: B023
+                weights,
+            )
+            times[tile] = {OUTPUT_HEAD: head_us}
+        rankings[str(rows)] = rank(rows, times, {"bfloat16": {OUTPUT_HEAD: bf16_us}})
+    return rankings
+
+
+def rank(rows: int, times: dict[SmallBatchTile, Times], others: Ranking) -> Ranking:
+    """Print the best tiling of each matrix, and return all of them, the fastest first."""
+    beside = "; ".join(f"{name}: {format_times(us)}" for name, us in others.items())
+    for matrix in next(iter(times.values())):
+        best, _ = min(times.items(), key=lambda pair: pair[1][matrix])
+        print(
+            f"    {rows}: {best},  # best for {matrix}: {format_times(times[best])}; {beside}",
+            flush=True,
+        )
+    ranked = sorted(times.items(), key=lambda pair: sum(pair[1].values()))
+    return {**others, **{str(tile): tiling_us for tile, tiling_us in ranked}}
+
+
+TUNED: dict[str, Callable[[Sequence[int]], dict[str, Ranking]]] = {
+    ATTENTION: tune_attention,
+    OUTPUT_HEAD: tune_head,
+}
+
+
+def main() -> None:
+    """Time every tiling, print the fastest and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compile", type=int, help="compile all in this many processes, then exit")
+    parser.add_argument("--rows", type=int, nargs="+", choices=TILES, default=list(TILES))
+    parser.add_argument("--matrices", nargs="+", choices=TUNED, default=list(TUNED))
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    if options.compile:
+        arguments = options.compile, options.rows
+        spawn(compile_share, arguments, options.compile)
+        return
+    times = {name: TUNED[name](options.rows) for name in options.matrices}
     if options.out:
-        result = {"environment": fingerprint(), "microseconds": times_by_rows}
+        result = {"environment": fingerprint(), "microseconds": times}
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def format_times(times: dict[str, float]) -> str:
+def format_times(times: Times) -> str:
     """Format times by name."""
     return ", ".join(f"{name} {microseconds:.1f} us" for name, microseconds in times.items())
 

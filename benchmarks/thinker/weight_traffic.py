@@ -7,6 +7,7 @@ of the KV cache comes on top, and so do activations; both are small for short pr
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sglang_omni.models.base import HeadForm
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.int4.layout import GROUP
 
@@ -26,7 +27,11 @@ BYTES: Mapping[tuple[str, str], tuple[float, float, float]] = {
 
 
 def step_bytes(
-    model: str, shape: Mapping[str, Any], weights: str, experts_used: Sequence[int]
+    model: str,
+    shape: Mapping[str, Any],
+    weights: str,
+    experts_used: Sequence[int],
+    head: HeadForm = HeadForm.FP8,
 ) -> float:
     """Return the bytes of weights that a decode step reads.
 
@@ -35,6 +40,7 @@ def step_bytes(
         shape: The shape of the thinker (`benchmarks.thinker.shapes.SHAPE`).
         weights: One of `benchmarks.thinker.shapes.WEIGHTS`.
         experts_used: The routed experts that the step uses, by sparse layer.
+        head: The form of the plug-in's head where its weights are quantized.
     """
     routed, shared, other = BYTES[model, weights]
     hidden, heads = shape["hidden_size"], shape["num_attention_heads"]
@@ -46,7 +52,8 @@ def step_bytes(
     router = hidden * shape["num_experts"] * BF16
     total = other * (attention * shape["num_hidden_layers"] + dense * dense_layers)
     total += sum(expert * (routed * used + shared) + router for used in experts_used)
-    return total + hidden * shape["vocab_size"] * BF16
+    in_fp8 = model == "plug-in" and weights != "bf16" and head is HeadForm.FP8
+    return total + hidden * shape["vocab_size"] * (FP8 if in_fp8 else BF16)
 
 
 def shortest_step_ms(gpu_name: str, num_bytes: float, gpus: int = 1) -> float | None:

@@ -37,6 +37,15 @@ class WeightForm(StrEnum):
     """The same, with a zero for each group."""
 
 
+class HeadForm(StrEnum):
+    """How `sgl-omni quantize` stores the thinker's output head."""
+
+    FP8 = "fp8"
+    """FP8 in blocks of 128 x 128."""
+    BF16 = "bf16"
+    """As it is."""
+
+
 class ModelFamily(ABC):
     """One family of checkpoints that share prompt format, media format and modules."""
 
@@ -158,7 +167,9 @@ class ModelFamily(ABC):
         """Return the sizes of the checkpoint's parts, for placement. Raises `CheckpointError`."""
         raise CheckpointError(f"{checkpoint}: placement needs sizes; use --placement manual")
 
-    def quantized_folders(self, checkpoint: Path, form: WeightForm) -> tuple[QuantizedFolder, ...]:
+    def quantized_folders(
+        self, checkpoint: Path, form: WeightForm, head: HeadForm
+    ) -> tuple[QuantizedFolder, ...]:
         """Return the folders of the checkpoint that a form changes; the checkpoint itself first.
 
         Raises `CheckpointError`.

@@ -14,8 +14,8 @@ class CheckpointSizes:
     """Bytes of each part's weights as they are served, and what the KV cache takes.
 
     Attributes:
-        matrices: Bytes of the thinker's matrices that an FP8 checkpoint stores as FP8; with experts
-            in four bits, the bytes of what stands for them.
+        matrices: Bytes of the thinker's matrices that an FP8 checkpoint can store as FP8, the head
+            among them; with experts in four bits, the bytes of what stands for them.
         rest: Bytes of the thinker's other weights.
         image_encoder: Bytes of the image encoder.
         audio_encoder: Bytes of the audio encoder.

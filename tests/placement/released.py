@@ -38,7 +38,7 @@ def count_module(module: nn.Module) -> int:
 def measure_released() -> CheckpointSizes:
     """Return the sizes of the released checkpoint in bfloat16, without its image engine."""
     thinker = list_thinker_tensors(SimpleNamespace(**TEXT))
-    matrices = {name: shape for name, shape in thinker.items() if is_quantized(name)}
+    matrices = {name: shape for name, shape in thinker.items() if is_quantized(name, True)}
     with torch.device("meta"):
         talker = count_module(Talker(TALKER)) + count_module(AudioVAE(VAE))
     return CheckpointSizes(

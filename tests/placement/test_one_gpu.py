@@ -33,21 +33,24 @@ from tests.placement.test_plan import config
 
 WITH_IMAGES = replace(RELEASED, image=IMAGE_BYTES, image_matrices=IMAGE_MATRIX_BYTES)
 INT4, FP8 = RELEASED.in_four_bits(), RELEASED.quantized()
+HEAD_BYTES = TEXT["vocab_size"] * TEXT["hidden_size"]
+# A checkpoint from before heads were quantized, or of `--head bf16`.
+INT4_BF16_HEAD = replace(INT4, matrices=INT4.matrices - HEAD_BYTES, rest=INT4.rest + 2 * HEAD_BYTES)
 INT4_IMAGES, FP8_IMAGES = WITH_IMAGES.in_four_bits(), WITH_IMAGES.quantized()
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "placement.md"
 ONE_H100 = """\
 placement: thinker in four bits on 1 rank(s); in GB
   GPU                           part            weights  working
-  0: NVIDIA H100 80GB HBM3 (86) thinker            55.8      5.8
-                                talker              2.4      4.7
+  0: NVIDIA H100 80GB HBM3 (86) thinker            55.1      5.8
+                                talker              2.4      6.5
                                 image encoder       1.2      3.9
                                 audio encoder       1.4      1.4
-  the thinker's KV cache holds 96,926 tokens in bfloat16; with --thinker.kv_cache_dtype fp8_e4m3 \
-it would hold 193,852
+  the thinker's KV cache holds 78,568 tokens in bfloat16; with --thinker.kv_cache_dtype fp8_e4m3 \
+it would hold 157,136
   limits smaller than usual, to leave it room: thinker.max_running_requests 256, \
-thinker.server_args.chunked_prefill_size 4096, audio_encoder.max_seconds 300, talker.slots 64
-  the start reads 60.7 GB of weights: 30 s from a disk of 2 GB/s"""
+thinker.server_args.chunked_prefill_size 4096, audio_encoder.max_seconds 300
+  the start reads 60.1 GB of weights: 30 s from a disk of 2 GB/s"""
 
 
 def place(
@@ -67,7 +70,8 @@ def place(
 
 
 def test_the_size_in_four_bits_is_that_of_the_tensors() -> None:
-    stored = list_int4_tensors(list_thinker_tensors(SimpleNamespace(**TEXT)), symmetric=True)
+    tensors = list_thinker_tensors(SimpleNamespace(**TEXT))
+    stored = list_int4_tensors(tensors, symmetric=True, fp8_head=True)
     total = sum(_element_bytes(name) * prod(shape) for name, shape in stored.items())
     # The small scales of FP8 are not in the estimate.
     assert INT4.thinker == pytest.approx(total, rel=1e-3)
@@ -76,7 +80,7 @@ def test_the_size_in_four_bits_is_that_of_the_tensors() -> None:
 def _element_bytes(name: str) -> int:
     if name.endswith(SCALE_SUFFIX):
         return 4
-    return 1 if is_quantized(name) else 2
+    return 1 if is_quantized(name, fp8_head=True) else 2
 
 
 def test_four_bits_with_everything_but_images_fit_an_h100() -> None:
@@ -111,6 +115,13 @@ def test_the_document_has_these_plans(row: str) -> None:
         assert (plan.smaller_limits == ()) == (cells[3] == "none")
 
 
+def test_a_head_in_bfloat16_leaves_room_for_fewer_voices() -> None:
+    plan, _ = place(INT4_BF16_HEAD, h100s(1))
+    # The document says so.
+    assert f"of 128 there, and {plan.kv_tokens:,} tokens of KV cache" in DOCUMENT.read_text()
+    assert ("talker.slots", 64) in plan.smaller_limits
+
+
 def test_a_cache_in_fp8_holds_twice_as_many_tokens_in_the_same_memory() -> None:
     plan, shown = place(INT4, h100s(1), thinker__kv_cache_dtype="fp8_e4m3")
     assert plan.kv_tokens >= 150_000
@@ -125,7 +136,7 @@ def test_the_limits_of_the_plan_become_options_and_its_reserves_are_theirs() -> 
     assert placed.thinker.max_running_requests == 256
     assert placed.thinker.server_args == {"chunked_prefill_size": 4096}
     assert placed.audio_encoder.max_seconds == 300
-    assert placed.talker.slots == 64
+    assert placed.talker.slots is None
     reserves = compute_reserves(INT4, read_limits(placed))
     assert {share.part: share.working_bytes for share in plan.shares} == {
         "thinker": reserves.thinker,
@@ -145,9 +156,9 @@ def test_options_that_are_set_are_kept() -> None:
         audio_encoder__max_seconds="400",
     )
     with pytest.raises(StartupError, match="does not fit"):
-        place_engines(given, INT4, build_inventory(h100s(1)))
+        place_engines(given, INT4_BF16_HEAD, build_inventory(h100s(1)))
     given = replace(given, thinker=replace(given.thinker, server_args={}))
-    placed, plan = place_engines(given, INT4, build_inventory(h100s(1)))
+    placed, plan = place_engines(given, INT4_BF16_HEAD, build_inventory(h100s(1)))
     assert plan.smaller_limits == (("thinker.server_args.chunked_prefill_size", 2048),)
     assert (placed.talker.slots, placed.thinker.max_running_requests) == (128, 512)
     assert placed.audio_encoder.max_seconds == 400
@@ -213,7 +224,7 @@ def test_an_h200_holds_everything_with_images(sizes: CheckpointSizes, tokens: in
 def test_fp8_without_images_fits_an_h200_with_the_usual_limits_of_other_engines() -> None:
     plan, shown = place(FP8, h200s(1))
     assert plan.smaller_limits == (("thinker.max_running_requests", 256),)
-    assert plan.kv_tokens == 269_683
+    assert plan.kv_tokens == 279_507
     # A cache as large as this needs no smaller elements.
     assert "kv_cache_dtype" not in shown
 

@@ -61,6 +61,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 # Those that the rules read; their module takes longer to import than `--help` may.
 LANGUAGES = ("en", "zh")
+# The forms of the head that `quantize` writes, its default first.
+HEAD_FORMS = ("fp8", "bf16")
 SHELLS = ("bash", "zsh")
 DEFAULT_URL = "http://127.0.0.1:8000"
 # The usage of commands that take every option of the configuration.
@@ -219,6 +221,13 @@ def _add_quantize(commands: Any) -> None:
         help="with --int4: a zero for each scale, which is a little closer and a little larger",
     )
     quantize.add_argument(
+        "--head",
+        choices=HEAD_FORMS,
+        default=HEAD_FORMS[0],
+        help="the thinker's output head: in FP8 like other matrices, or bf16, which keeps it as it "
+        "is (default %(default)s)",
+    )
+    quantize.add_argument(
         "--calibration",
         type=Path,
         metavar="FILE",
@@ -353,10 +362,12 @@ def _make_tiny(parsed: argparse.Namespace) -> int:
 
 def _quantize(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.quantize import quantize, select_calibration, select_form
+    from sglang_omni.models.base import HeadForm
 
     form = select_form(parsed.int4, parsed.asymmetric)
     calibration = select_calibration(form, parsed.calibration, parsed.device)
-    quantize(parsed.source, parsed.target, form, calibration=calibration)
+    head = HeadForm(parsed.head)
+    quantize(parsed.source, parsed.target, form, calibration=calibration, head=head)
     print(f"wrote {parsed.target}")
     return 0
 

@@ -19,7 +19,7 @@ from safetensors import safe_open
 from tqdm import tqdm
 
 from sglang_omni.entrypoints.cli.calibration_file import hash_file, read_chats
-from sglang_omni.models.base import WeightForm
+from sglang_omni.models.base import HeadForm, WeightForm
 from sglang_omni.models.calibration import Calibrator
 from sglang_omni.models.checkpoint_files import QUANTIZATION_KEY, WEIGHTS_FILE
 from sglang_omni.models.checksums import CHECKSUM_FILE
@@ -83,6 +83,7 @@ def quantize(
     form: WeightForm = WeightForm.FP8,
     max_part_bytes: int = PART_BYTES,
     calibration: CalibrationOptions | None = None,
+    head: HeadForm = HeadForm.FP8,
 ) -> None:
     """Write a checkpoint in a form to `target`, and print the progress.
 
@@ -91,10 +92,11 @@ def quantize(
         StartupError: The target holds something else, or the file of chats is malformed.
     """
     source, target = source.resolve(), target.absolute()
-    folders = _list_folders(source, form)
+    folders = _list_folders(source, form, head)
     calibrator = None if calibration is None else _build_calibrator(source, form, calibration)
     plans = [_plan_folder(source, target, one, max_part_bytes, calibrator) for one in folders]
-    _prepare_target(source, target, form, calibration)
+    identity = _identify(source, form, head, calibration)
+    _prepare_target(target, identity)
     calibrated: tuple[str, ...] = ()
     if calibrator is not None:
         report = calibrator.write_files(target)
@@ -180,7 +182,7 @@ def select_form(int4: bool, asymmetric: bool) -> WeightForm:
     return WeightForm.INT4_ASYMMETRIC if asymmetric else WeightForm.INT4
 
 
-def _list_folders(source: Path, form: WeightForm) -> list[QuantizedFolder]:
+def _list_folders(source: Path, form: WeightForm, head: HeadForm) -> list[QuantizedFolder]:
     """Return the folders of a checkpoint that are to be converted. Raises `CheckpointError`."""
     if not (source / CONFIG).exists():
         raise CheckpointError(f"{source} is not a checkpoint folder: it has no {CONFIG}")
@@ -188,7 +190,7 @@ def _list_folders(source: Path, form: WeightForm) -> list[QuantizedFolder]:
         raise CheckpointError(f"{source} is quantized already")
     return [
         folder
-        for folder in family_of(source).quantized_folders(source, form)
+        for folder in family_of(source).quantized_folders(source, form, head)
         if QUANTIZATION_KEY not in read_json(source / folder.path / CONFIG)
     ]
 
@@ -239,13 +241,18 @@ def _group_by_size(sizes: dict[str, int], max_bytes: int) -> list[list[str]]:
     return groups
 
 
-def _prepare_target(
-    source: Path, target: Path, form: WeightForm, calibration: CalibrationOptions | None
-) -> None:
-    """Create the folder, or continue one that an earlier run over the same source left."""
-    identity = {"source": str(source), "form": form}
+def _identify(
+    source: Path, form: WeightForm, head: HeadForm, calibration: CalibrationOptions | None
+) -> dict[str, str]:
+    """Return what a run that continues another must have in common with it."""
+    identity = {"source": str(source), "form": form, "head": head}
     if calibration is not None:
         identity["calibration"] = hash_file(calibration.file)
+    return identity
+
+
+def _prepare_target(target: Path, identity: dict[str, str]) -> None:
+    """Create the folder, or continue one that an earlier run of the same identity left."""
     if (target / UNFINISHED).exists():
         if read_json(target / UNFINISHED) != identity:
             raise StartupError(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sglang_omni.models.base import ModelFamily, WeightForm
+from sglang_omni.models.base import HeadForm, ModelFamily, WeightForm
 from sglang_omni.models.calibration import CalibrationChat, Calibrator
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.chat import ChatFormat
@@ -50,11 +50,13 @@ class MingFamily(ModelFamily):
         """See `ModelFamily`."""
         return read_sizes(checkpoint)
 
-    def quantized_folders(self, checkpoint: Path, form: WeightForm) -> tuple[QuantizedFolder, ...]:
+    def quantized_folders(
+        self, checkpoint: Path, form: WeightForm, head: HeadForm
+    ) -> tuple[QuantizedFolder, ...]:
         """See `ModelFamily`."""
         from sglang_omni.models.ming.quantized_folders import list_quantized_folders
 
-        return list_quantized_folders(checkpoint, form)
+        return list_quantized_folders(checkpoint, form, head)
 
     def calibrator(
         self,

@@ -103,7 +103,8 @@ def _part(name: str) -> str:
     encoder = strip_encoder_prefix(name)
     if encoder is not None:
         return "audio_encoder" if encoder.startswith(AUDIO_PREFIXES) else "image_encoder"
-    return "matrices" if is_quantized(name) or is_int4_tensor(name) else "rest"
+    is_matrix = is_quantized(name, fp8_head=True) or is_int4_tensor(name)
+    return "matrices" if is_matrix else "rest"
 
 
 def _sum_speech_files(folder: Path) -> int:

@@ -37,7 +37,13 @@ from sglang_omni.engines.thinker.moe_configs import (
     find_version_folder,
     format_file_name,
 )
-from sglang_omni.models.ming.thinker.fp8_layout import add_scales, is_block_fp8, is_quantized
+from sglang_omni.models.base import HeadForm
+from sglang_omni.models.ming.thinker.fp8_layout import (
+    add_scales,
+    has_fp8_head,
+    is_block_fp8,
+    is_quantized,
+)
 from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
 from sglang_omni.models.ming.thinker.int4.layout import (
     is_expert_matrix,
@@ -271,19 +277,22 @@ def test_sglang_runs_without_deep_gemm_only_where_that_makes_a_difference() -> N
     assert list_systems("int4", deep_gemm=True) == ["plug-in", "stock"]
 
 
+@pytest.mark.parametrize("head", HeadForm)
 @pytest.mark.parametrize("weights", ["bf16", "fp8", "int4"])
-def test_the_weights_of_a_step_are_those_of_the_checkpoint(weights: str) -> None:
+def test_the_weights_of_a_step_are_those_of_the_checkpoint(weights: str, head: HeadForm) -> None:
     shapes = {
         name: tuple(shape)
         for name, shape in list_thinker_tensors(MingTextConfig(**(SHAPE | CONSTANTS))).items()
     }
     in_fp8: set[str] = set()
+    fp8_head = head is HeadForm.FP8
+    if weights != "bf16":
+        in_fp8 = {name for name in shapes if is_quantized(name, fp8_head)}
     if weights == "fp8":
-        in_fp8 = {name for name in shapes if is_quantized(name)}
-        shapes = add_scales(shapes)
+        shapes = add_scales(shapes, fp8_head)
     elif weights == "int4":
-        in_fp8 = {name for name in shapes if is_quantized(name) and not is_expert_matrix(name)}
-        shapes = list_int4_tensors(shapes, symmetric=True)
+        in_fp8 = {name for name in in_fp8 if not is_expert_matrix(name)}
+        shapes = list_int4_tensors(shapes, symmetric=True, fp8_head=fp8_head)
     stored = {
         name: torch.Size(shape).numel()
         * (4 if name.endswith("_scale_inv") else 1 if name in in_fp8 else 2)
@@ -299,23 +308,39 @@ def test_the_weights_of_a_step_are_those_of_the_checkpoint(weights: str) -> None
         and "image_gate" not in name
         and "audio_gate" not in name
     )
-    found = step_bytes("plug-in", SHAPE, weights, [256] * 31)
+    found = step_bytes("plug-in", SHAPE, weights, [256] * 31, head)
     assert found == pytest.approx(read, rel=1e-6)
 
 
-def test_a_step_of_one_client_in_four_bits_reads_four_and_a_half_gigabytes() -> None:
+def test_a_step_of_one_client_in_four_bits_reads_four_gigabytes() -> None:
     num_bytes = step_bytes("plug-in", SHAPE, "int4", [8] * 31)
-    assert num_bytes == pytest.approx(4.49e9, rel=0.01)
+    assert num_bytes == pytest.approx(3.84e9, rel=0.01)
     milliseconds = shortest_step_ms("NVIDIA H100 80GB HBM3", num_bytes)
-    assert milliseconds == pytest.approx(1.34, rel=0.01)
+    assert milliseconds == pytest.approx(1.15, rel=0.01)
     assert shortest_step_ms("an unknown GPU", num_bytes) is None
     job = Job("plug-in", SHAPE, "int4", "off", 1, "cpu", (1,), 8, 8, 1)
     assert describe_traffic(job, 3.0, [8] * 31) == {
-        "weights_gb": 4.48,
+        "weights_gb": 3.84,
         "share_of_weight_traffic": None,
     }
     # SGLang's kernels leave all but routed experts in bfloat16.
     assert step_bytes("stock", SHAPE, "int4", [8] * 31) > 1.3 * num_bytes
+    plain_head = step_bytes("plug-in", SHAPE, "int4", [8] * 31, HeadForm.BF16)
+    assert plain_head - num_bytes == pytest.approx(644e6, rel=0.001)
+
+
+@pytest.mark.parametrize("weights", ["fp8", "int4"])
+def test_the_stock_head_is_in_bfloat16(weights: str) -> None:
+    used = [8] * 31
+    assert has_fp8_head(build_config("plug-in", SHAPE, weights)["quantization_config"])
+    ours = build_config("plug-in", SHAPE, weights, HeadForm.BF16)["quantization_config"]
+    assert not has_fp8_head(ours)
+    for head in HeadForm:
+        stock = build_config("stock", SHAPE, weights, head)["quantization_config"]
+        assert not has_fp8_head(stock)
+        assert step_bytes("stock", SHAPE, weights, used, head) == step_bytes(
+            "stock", SHAPE, weights, used
+        )
 
 
 def test_the_shape_is_the_released_one_in_either_precision(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import torch
 
 from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.entrypoints.cli.quantize import quantize
-from sglang_omni.models.base import WeightForm
+from sglang_omni.models.base import HeadForm, WeightForm
 from sglang_omni.models.ming.quantized_folders import convert_to_int4
 from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.ming.thinker.fp8 import dequantize_weight
-from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantized
+from sglang_omni.models.ming.thinker.fp8_layout import HEAD, SCALE_SUFFIX, is_quantized
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.int4.layout import (
     build_int4_config,
@@ -62,7 +62,7 @@ def test_experts_are_in_four_bits_and_the_rest_as_with_fp8(source: Path, quantis
     for name in before:
         if name in experts:
             continue
-        if is_quantized(name):
+        if is_quantized(name, fp8_head=True):
             restored = dequantize_weight(after[name], after[name + SCALE_SUFFIX])
             assert (restored - before[name].float()).norm() < 0.04 * before[name].float().norm()
         else:
@@ -85,11 +85,34 @@ def test_a_zero_for_each_group_is_stored_if_asked_for(source: Path, tmp_path: Pa
     target = tmp_path / "asymmetric"
     assert main(["quantize", str(source), str(target), "--int4", "--asymmetric"]) == 0
     config = json.loads((target / "config.json").read_text())
-    assert config["quantization_config"] == build_int4_config(symmetric=False)
+    assert config["quantization_config"] == build_int4_config(symmetric=False, fp8_head=True)
     zeros = [tensor for name, tensor in TensorFolder(target).items() if name.endswith(".zero")]
     assert len(zeros) == 2 * 17 * 3
     assert all(tensor.dtype == torch.int16 and tensor.min() >= 0 for tensor in zeros)
     assert all(tensor.max() <= 15 and tensor.unique().numel() > 1 for tensor in zeros)
+
+
+def test_the_head_stays_as_it_is_if_asked_for(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "bf16_head"
+    assert main(["quantize", str(source), str(target), "--int4", "--head", "bf16"]) == 0
+    before, after = TensorFolder(source), TensorFolder(target)
+    config = MingConfig.from_pretrained(target)
+    # As before there was a choice.
+    assert config.quantization_config == build_int4_config(symmetric=True)
+    assert "lm_head" not in config.quantization_config
+    assert torch.equal(after[HEAD], before[HEAD])
+    assert HEAD + SCALE_SUFFIX not in after
+    stored = read_stored_form(config.quantization_config)
+    shapes = stored.list_stored(list_thinker_tensors(config.llm_config))
+    assert shapes.keys() == {name for name in after if not is_encoder_tensor(name)}
+    assert read_sizes(target).matrices > read_sizes(source).in_four_bits().matrices
+
+
+def test_a_run_with_another_head_is_not_continued(source: Path, tmp_path: Path) -> None:
+    identity = {"source": str(source), "form": WeightForm.INT4, "head": HeadForm.BF16}
+    (tmp_path / "quantizing.json").write_text(json.dumps(identity))
+    with pytest.raises(StartupError, match="another source or form"):
+        quantize(source, tmp_path, WeightForm.INT4)
 
 
 def test_narrow_experts_are_padded_with_zeros() -> None:
@@ -112,7 +135,7 @@ def test_its_sizes_are_those_of_its_files(source: Path, quantised: Path) -> None
     scales = sum(size for name, size in num_bytes.items() if name.endswith(SCALE_SUFFIX))
     assert after.rest == before.rest + scales
     experts = sum(size for name, size in num_bytes.items() if name.endswith((".packed", ".scale")))
-    eight = sum(size for name, size in num_bytes.items() if is_quantized(name))
+    eight = sum(size for name, size in num_bytes.items() if is_quantized(name, fp8_head=True))
     assert after.matrices == experts + eight
     assert after.matrices < before.matrices / 2
 
@@ -141,4 +164,4 @@ def test_options_that_contradict_each_other_are_refused(
 def test_a_hidden_size_that_no_group_divides_is_refused() -> None:
     name = "model.model.layers.1.mlp.experts.0.up_proj.weight"
     with pytest.raises(CheckpointError, match="multiple of 64"):
-        convert_to_int4(name, torch.zeros(128, 192), symmetric=True)
+        convert_to_int4(name, torch.zeros(128, 192), symmetric=True, fp8_head=True)

@@ -1,6 +1,7 @@
 """Quantize weights to FP8 in blocks of 128 x 128, and dequantize them."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
@@ -31,9 +32,31 @@ def quantize_weight(weight: Tensor) -> tuple[Tensor, Tensor]:
     return blocks.to(torch.float8_e4m3fn).reshape(weight.shape), scale
 
 
+def quantize_head(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Quantize the output head [vocabulary, hidden] as `quantize_weight` does.
+
+    A vocabulary that is no multiple of the block size makes a last block of fewer rows.
+
+    Raises:
+        CheckpointError: The hidden size is not a multiple of the block size.
+    """
+    values, scale = quantize_weight(_pad_rows(weight))
+    return values[: len(weight)].contiguous(), scale
+
+
 def dequantize_weight(values: Tensor, scale: Tensor) -> Tensor:
-    """Return the float32 weight [rows, columns] of quantized values and scales."""
-    return (_view_blocks(values.float()) * scale[:, None, :, None]).reshape(values.shape)
+    """Return the float32 weight [rows, columns] of quantized values and scales.
+
+    The last block may have fewer rows than others.
+    """
+    blocks = _view_blocks(_pad_rows(values.float())) * scale[:, None, :, None]
+    return blocks.reshape(-1, values.shape[1])[: len(values)]
+
+
+def _pad_rows(matrix: Tensor) -> Tensor:
+    """Return a matrix with rows of zeros up to a multiple of the block size."""
+    missing = -len(matrix) % BLOCK
+    return F.pad(matrix, (0, 0, 0, missing)) if missing else matrix
 
 
 def _view_blocks(matrix: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from sglang.srt.distributed import get_tensor_model_parallel_rank
 from sglang.srt.layers.logits_processor import LogitsProcessor, LogitsProcessorOutput
 from sglang.srt.layers.quantization.base_config import QuantizationConfig
-from sglang.srt.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
+from sglang.srt.layers.vocab_parallel_embedding import VocabParallelEmbedding
 from sglang.srt.managers.mm_utils import (
     MultiModalityDataPaddingPatternMultimodalTokens,
     general_mm_embed_routine,
@@ -22,6 +22,8 @@ from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
+from sglang_omni.models.ming.thinker.fp8_layout import has_fp8_head
+from sglang_omni.models.ming.thinker.head import build_head, set_logits_buffer
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.in_process_encoders import InProcessEncoders
 from sglang_omni.models.ming.thinker.layers import StepInputs, ThinkerLayer
@@ -114,13 +116,15 @@ class LanguageModel(nn.Module):
     """Decoder and head, under the tensor names of the checkpoint."""
 
     def __init__(
-        self, config: Any, quant_config: QuantizationConfig | None, prefix: str = ""
+        self,
+        config: Any,
+        quant_config: QuantizationConfig | None,
+        prefix: str = "",
+        fp8_head: bool = False,
     ) -> None:
         super().__init__()
         self.model = ThinkerDecoder(config, quant_config, add_prefix("model", prefix))
-        self.lm_head = ParallelLMHead(
-            config.vocab_size, config.hidden_size, prefix=add_prefix("lm_head", prefix)
-        )
+        self.lm_head = build_head(config, fp8_head, add_prefix("lm_head", prefix))
 
 
 class BailingMM2NativeForConditionalGeneration(nn.Module):
@@ -141,8 +145,14 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         restore_exact_timers()
         check_ranks()
         self.config = config
-        self.stored_form = read_stored_form(getattr(config, "quantization_config", None))
-        self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
+        quantization = getattr(config, "quantization_config", None)
+        self.stored_form = read_stored_form(quantization)
+        self.model = LanguageModel(
+            config.llm_config,
+            quant_config,
+            add_prefix("model", prefix),
+            fp8_head=has_fp8_head(quantization),
+        )
         self.logits_processor = LogitsProcessor(config.llm_config)
         self.encoders = InProcessEncoders(config, prefix) if config.has_encoders else None
 
@@ -181,6 +191,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
             positions=forward_batch.mrope_positions,
             routes=routes,
         )
+        set_logits_buffer(self.model.lm_head, forward_batch.next_token_logits_buffer)
         output = self.logits_processor(input_ids, hidden, self.model.lm_head, forward_batch)
         # Every rank has the states; one of them writes them.
         if queries and get_tensor_model_parallel_rank() == 0:

@@ -55,11 +55,22 @@ TILES = {
 }
 # From this many outputs on there are enough tiles without split-K.
 MIN_UNSPLIT_OUTPUTS = 8192
+# The same of the output head, whose tiles are many for any width: wide ones read rows less often.
+HEAD_TILES = {
+    16: SmallBatchTile(64, 1, stages=4),
+    32: SmallBatchTile(128, 1, warps=8, stages=3, fp8=True),
+    64: SmallBatchTile(128, 1, warps=8, stages=3, fp8=True),
+}
+MIN_HEAD_OUTPUTS = 1 << 15
+"""From this many outputs on a matrix is tiled like the head."""
 
 
 def select_tile(rows: int, outputs: int) -> SmallBatchTile:
     """Return the tiling for a number of rows and of outputs."""
-    tile = TILES[max(16, triton.next_power_of_2(rows))]
+    height = max(16, triton.next_power_of_2(rows))
+    if outputs >= MIN_HEAD_OUTPUTS:
+        return HEAD_TILES[height]
+    tile = TILES[height]
     return tile if outputs < MIN_UNSPLIT_OUTPUTS else replace(tile, split=1)
 
 
@@ -193,6 +204,7 @@ def small_batch_linear(
     workspace: Workspace,
     tile: SmallBatchTile | None = None,
     pdl: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return x [rows, K] times the transposed FP8 weight [N, K]: [rows, N] in the dtype of x.
 
@@ -203,9 +215,12 @@ def small_batch_linear(
         workspace: Memory for the parts of a split sum.
         tile: Sizes of the tiles; None for those that suit the number of rows.
         pdl: Launch with programmatic dependent launch.
+        out: Where the product goes, in any float dtype; None for new memory.
     """
     (m, k), n = x.shape, weight.shape[0]
     assert m <= MAX_ROWS
+    # Offsets are of 32 bits.
+    assert n * k < 1 << 31
     tile = tile or select_tile(m, n)
     assert n % BLOCK == 0
     assert k % BLOCK == 0
@@ -213,9 +228,13 @@ def small_batch_linear(
     assert x.is_contiguous()
     assert weight.is_contiguous()
     assert scale.is_contiguous()
-    assert tile.split * m * n <= workspace.partial.numel()
-    assert n // tile.cols <= MAX_TILES
-    out = torch.empty(m, n, dtype=x.dtype, device=x.device)
+    if tile.split > 1:
+        assert tile.split * m * n <= workspace.partial.numel()
+        assert n // tile.cols <= MAX_TILES
+    if out is None:
+        out = torch.empty(m, n, dtype=x.dtype, device=x.device)
+    assert out.shape == (m, n)
+    assert out.is_contiguous()
     rows, row_scales = quantize_rows(x, pdl) if tile.fp8 else (x, scale)
     _small_batch_kernel[(n // tile.cols, tile.split)](
         rows,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from sglang_omni.models.ming.thinker.fp8_layout import add_scales, is_block_fp8
+from sglang_omni.models.ming.thinker.fp8_layout import add_scales, has_fp8_head, is_block_fp8
 from sglang_omni.models.ming.thinker.int4.layout import (
     is_int4,
     list_int4_tensors,
@@ -61,22 +61,26 @@ class PlainForm:
 
 
 class Fp8Form(PlainForm):
-    """Matrices in blocks of FP8 (`fp8_layout`)."""
+    """Matrices in blocks of FP8 (`fp8_layout`), with `fp8_head` the output head too."""
+
+    def __init__(self, fp8_head: bool = False) -> None:
+        self._fp8_head = fp8_head
 
     def list_stored(self, shapes: Shapes) -> dict[str, tuple[int, ...]]:
         """See `StoredForm`."""
-        return add_scales(shapes)
+        return add_scales(shapes, self._fp8_head)
 
 
 class Int4Form(PlainForm):
     """Experts in four bits, other matrices in FP8, as `sgl-omni quantize --int4` writes them."""
 
-    def __init__(self, symmetric: bool) -> None:
+    def __init__(self, symmetric: bool, fp8_head: bool = False) -> None:
         self._symmetric = symmetric
+        self._fp8_head = fp8_head
 
     def list_stored(self, shapes: Shapes) -> dict[str, tuple[int, ...]]:
         """See `StoredForm`."""
-        return list_int4_tensors(shapes, self._symmetric)
+        return list_int4_tensors(shapes, self._symmetric, self._fp8_head)
 
 
 def read_stored_form(config: Mapping[str, Any] | None) -> StoredForm:
@@ -91,6 +95,6 @@ def read_stored_form(config: Mapping[str, Any] | None) -> StoredForm:
         layout = read_published_layout(config)
         if layout is not None:
             return PublishedForm(layout)
-        return Int4Form(bool(config["symmetric"]))
+        return Int4Form(bool(config["symmetric"]), has_fp8_head(config))
     is_block_fp8(config)
-    return Fp8Form()
+    return Fp8Form(has_fp8_head(config))

@@ -171,6 +171,10 @@ def check_products(
             weight = values.to(device), scale.to(device)
             found = small_batch_linear(x, *weight, space, tile, pdl=device == "cuda")
             torch.testing.assert_close(found.double().cpu(), wanted, rtol=near, atol=near * 30)
+        exact = torch.full_like(found, float("nan"), dtype=torch.float32)
+        given = small_batch_linear(x, *weight, space, tile, pdl=device == "cuda", out=exact)
+        assert given is exact
+        assert torch.equal(exact.to(dtype), found)
     assert not space.arrived.any()
 
 
@@ -257,6 +261,26 @@ def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     space = Workspace(1 << 20, torch.device("meta"))
     small_batch_linear(meta(rows, 512), weight, scale, space, pdl=True)
     assert len(compiled) == (2 if select_tile(rows, 512).fp8 else 1)
+
+
+@pytest.mark.parametrize("rows", [1, 17, 33])
+def test_the_product_of_the_head_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
+    from sglang_omni.kernels.split_k import Workspace
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
+        select_tile,
+        small_batch_linear,
+    )
+
+    # The released head, whose tiles and outputs are more than a split sum could have.
+    vocabulary, hidden = 157_184, 4096
+    weight = meta(vocabulary, hidden, dtype=torch.float8_e4m3fn)
+    scale = meta(vocabulary // BLOCK, hidden // BLOCK, dtype=torch.float32)
+    logits = meta(rows, vocabulary, dtype=torch.float32)
+    space = Workspace(1, torch.device("meta"))
+    small_batch_linear(meta(rows, hidden), weight, scale, space, pdl=True, out=logits)
+    tile = select_tile(rows, vocabulary)
+    assert tile.split == 1
+    assert len(compiled) == (2 if tile.fp8 else 1)
 
 
 def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:

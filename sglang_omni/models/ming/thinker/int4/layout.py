@@ -1,9 +1,9 @@
 """Four-bit layout of the thinker's experts: sizes, tensors and their names. No torch.
 
 The matrices of routed and shared experts are in four bits, in groups of 128 input columns
-(`int4.weights` has the format). What FP8 checkpoints store in FP8 besides, attention and dense
-layers, is stored as there. Routers, norms, embeddings, the head and everything outside the
-thinker's layers keep their dtype.
+(`int4.weights` has the format). What FP8 checkpoints store in FP8 besides, attention, dense layers
+and the head where `quantization_config` says so, is stored as there. Routers, norms, embeddings and
+everything else outside the thinker's layers keep their dtype.
 """
 
 from collections.abc import Mapping
@@ -85,9 +85,9 @@ def read_int4_format(config: Mapping[str, Any]) -> Int4Format:
     return Int4Format(symmetric=bool(config["symmetric"]))
 
 
-def build_int4_config(symmetric: bool) -> dict[str, Any]:
+def build_int4_config(symmetric: bool, fp8_head: bool = False) -> dict[str, Any]:
     """Return the `quantization_config` of a checkpoint that `sgl-omni quantize` writes."""
-    return {
+    experts = {
         "quant_method": METHOD,
         "bits": 4,
         "group_size": GROUP,
@@ -95,6 +95,7 @@ def build_int4_config(symmetric: bool) -> dict[str, Any]:
         # Not "weight_block_size": for that key SGLang checks the width of experts as of FP8.
         "fp8_block_size": [fp8_layout.BLOCK, fp8_layout.BLOCK],
     }
+    return fp8_layout.declare_head(experts, fp8_head)
 
 
 def is_int4(config: Mapping[str, Any] | None) -> bool:
@@ -148,12 +149,12 @@ def pad_expert_shape(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def list_int4_tensors(
-    shapes: Mapping[str, tuple[int, ...]], symmetric: bool
+    shapes: Mapping[str, tuple[int, ...]], symmetric: bool, fp8_head: bool = False
 ) -> dict[str, tuple[int, ...]]:
     """Return the tensor shapes of a four-bit checkpoint from those of its bfloat16 original."""
     experts = {name: shape for name, shape in shapes.items() if is_expert_matrix(name)}
     rest = {name: shape for name, shape in shapes.items() if name not in experts}
-    stored = fp8_layout.add_scales(rest)
+    stored = fp8_layout.add_scales(rest, fp8_head)
     for name, shape in experts.items():
         rows, columns = pad_expert_shape(name, shape)
         check_int4_shape((rows, columns))
