@@ -139,16 +139,26 @@ def render_question(tokenizer: ThinkerTokenizer, chat: CalibrationChat) -> tuple
 def compare_answers(
     checkpoint: Path, quantized: Path, chats: Sequence[CalibrationChat], max_tokens: int
 ) -> dict[str, Any]:
-    """Return the differences, and how large gaps and noise are."""
-    tokenizer, config = ThinkerTokenizer(checkpoint), MingConfig.from_pretrained(checkpoint)
-    original = load_reference(checkpoint, config.llm_config)
-    rounded = load_quantized(quantized)
+    """Return where two checkpoints differ, and how large gaps and noise are."""
+    config = MingConfig.from_pretrained(checkpoint).llm_config
+    models = load_reference(checkpoint, config), load_quantized(quantized)
+    return compare_models(*models, ThinkerTokenizer(checkpoint), chats, max_tokens)
+
+
+def compare_models(
+    original: ThinkerReference,
+    rounded: ThinkerReference,
+    tokenizer: ThinkerTokenizer,
+    chats: Sequence[CalibrationChat],
+    max_tokens: int,
+) -> dict[str, Any]:
+    """Return where a rounded model differs, and how large gaps and noise are."""
     differences: list[Difference] = []
     gaps: list[Tensor] = []
     changes: list[Tensor] = []
     for number, chat in enumerate(chats):
         prompt = render_question(tokenizer, chat)
-        answer = answer_greedily(original, prompt, max_tokens, config.llm_config.eos_token_id)
+        answer = answer_greedily(original, prompt, max_tokens, original.config.eos_token_id)
         logits = compute_forced_logits(rounded, answer)
         best, second = answer.logits.topk(2).indices.T
         gaps.append(compute_gaps(answer.logits, best, second))

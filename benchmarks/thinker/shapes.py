@@ -98,8 +98,8 @@ def build_config(system: str, shape: Json, weights: str, head: HeadForm = HeadFo
     text = tokens | shape | CONSTANTS
     quantised = _build_quantization(system, weights, fp8_head=head is HeadForm.FP8)
     if system == "stock":
-        head = {"architectures": [STOCK], "model_type": STOCK_TYPE}
-        return head | text | STOCK_CONSTANTS | quantised
+        names = {"architectures": [STOCK], "model_type": STOCK_TYPE}
+        return names | text | STOCK_CONSTANTS | quantised
     return {
         "architectures": [PLUG_IN],
         "model_type": MODEL_TYPE,

@@ -107,12 +107,11 @@ def test_ranks_multiply_their_parts_of_the_vocabulary(tmp_path: Path) -> None:
 
 def check_outputs() -> None:
     """Small batches go to our kernel, and to SGLang's buffer where it has their shape."""
+    from sglang.srt.layers.quantization.fp8 import Fp8LinearMethod
+
+    from sglang_omni.kernels.split_k import Workspace
     from sglang_omni.models.ming.thinker import head as module
-    from sglang_omni.models.ming.thinker.head import (
-        Fp8HeadMethod,
-        Fp8LinearMethod,
-        set_logits_buffer,
-    )
+    from sglang_omni.models.ming.thinker.head import Fp8HeadMethod, set_logits_buffer
 
     given: list[Any] = []
 
@@ -136,7 +135,7 @@ def check_outputs() -> None:
             layer = SimpleNamespace(
                 weight=weight, weight_scale_inv=None, tp_size=ranks, quant_method=method
             )
-            method._workspace = object()
+            method._workspace = Workspace(1, torch.device("cpu"))
             set_logits_buffer(layer, None)
             fresh = [method.apply(layer, x) for x in rows]
             assert fresh[0] is fresh[3] is library
