@@ -307,7 +307,8 @@ def test_a_killed_engine_fails_its_requests_and_comes_back(
         model="tiny", messages=[{"role": "user", "content": "Hello"}], max_tokens=4
     )
     assert answer.choices[0].finish_reason in ("length", "stop")
-    wait_until(lambda: drawing.ready_status() == 200, 120 * PATIENCE, "image engine back")
+    is_back = lambda: drawing.engine("image")["state"] == "ready"  # noqa: E731
+    wait_until(is_back, 120 * PATIENCE, "image engine back")
     assert drawing.engine("image")["restarts"] == restarts + 1
     assert len(pixels_of(draw(drawing))) == 1
 
