@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.config.tree import Config
+from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.models.base import ModelFamily
@@ -17,7 +18,6 @@ from sglang_omni.pipeline.image_request import ImageRequest
 from sglang_omni.pipeline.request import ChatRequest
 from sglang_omni.pipeline.respond import Admit
 from sglang_omni.protocol.errors import ImagesUnavailable
-from sglang_omni.serving.autoscaling import create_pool
 from sglang_omni.serving.image_config import (
     build_image_specs,
     draws_images,
@@ -31,7 +31,7 @@ class ImageEngine:
 
     def __init__(self, config: Config, checkpoint: Path, chat: ChatFormat) -> None:
         """Create the engine without starting it. Raises `StartupError`."""
-        self.pool = create_pool(config, build_image_specs(config, checkpoint))
+        self.pool = EnginePool(build_image_specs(config, checkpoint))
         self.format = family_of(checkpoint).image_format(checkpoint, chat)
         self._chat = chat
         # All requests have the same query tokens, so they share the memory.
