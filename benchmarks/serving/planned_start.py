@@ -38,6 +38,8 @@ KINDS: tuple[Kind, ...] = ("text", "image", "speech")
 COUNTERS = ("kv_tokens_capacity", "gpu_peak_bytes")
 ACCESS = " sglang_omni.access "
 """In lines about requests, which are the load's own."""
+ENDS_WITHIN_S = 90.0
+"""A server gives its requests 30 s, and then ends its engines."""
 MEMORY = ("nvidia-smi", "--query-gpu=memory.used,memory.total", "--format=csv,noheader,nounits")
 
 
@@ -77,10 +79,15 @@ def measure(arguments: argparse.Namespace) -> Row:
     }
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """End the server in its own time."""
+def end(process: "subprocess.Popen[bytes]", within_s: float = ENDS_WITHIN_S) -> None:
+    """End the server in its own time; its engines end with one that has to be killed."""
     process.send_signal(signal.SIGTERM)
-    process.wait()
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        print(f"the server has not ended after {within_s:.0f} s: it is killed", flush=True)
+        process.kill()
+        process.wait()
 
 
 def run_kinds(url: str, arguments: argparse.Namespace) -> Iterator[Row]:

@@ -1,11 +1,14 @@
 """What a measured start keeps of a server."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
-from benchmarks.serving.planned_start import parse_arguments, read_counters, read_logs
+from benchmarks.serving.planned_start import end, parse_arguments, read_counters, read_logs
 
 METRICS = """\
 # TYPE sgl_omni_engine_kv_tokens_capacity gauge
@@ -36,3 +39,14 @@ def test_options_of_the_server_come_last(tmp_path: Path) -> None:
     serve = ["--placement", "auto"]
     arguments = parse_arguments(["--model-path", str(tmp_path), "--out", "o.json", "--", *serve])
     assert arguments.options == serve
+
+
+def test_a_server_that_does_not_end_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)"
+    command = [sys.executable, "-c", f"{deaf}; signal.pause()"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        end(process, within_s=0.2)
+        assert process.returncode == -signal.SIGKILL
+    assert "has not ended" in capsys.readouterr().out
