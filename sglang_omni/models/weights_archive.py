@@ -13,13 +13,13 @@ about 2.6 bits of information. So the archive has three members for a file `F` o
 * `F.rest.xz`: all other bytes of `F`, which begin with its header.
 """
 
+import argparse
 import fcntl
 import hashlib
 import io
 import json
 import lzma
 import struct
-import sys
 import tarfile
 import tempfile
 import zlib
@@ -64,10 +64,16 @@ def pack_weights(folder: Path) -> Path:
     """Pack every `.safetensors` file of a folder and return the archive.
 
     Equal files give equal archives.
+
+    Raises:
+        FileNotFoundError: There is no such folder, or there are no weights in it.
     """
+    weights = sorted(folder.rglob("*.safetensors"))
+    if not weights:
+        raise FileNotFoundError(f"{folder} has no *.safetensors")
     archive = get_archive_path(folder)
     with tarfile.open(archive, "w") as packed:
-        for path in sorted(folder.rglob("*.safetensors")):
+        for path in weights:
             parts = split_file(path.read_bytes())
             name = path.relative_to(folder).as_posix()
             _add(packed, name + _REST, lzma.compress(parts.rest, filters=_REST_FILTERS))
@@ -200,5 +206,17 @@ def _read_parts(packed: tarfile.TarFile, name: str) -> SplitFile:
     )
 
 
+def main() -> None:
+    """Pack the weights of a folder and print the archive."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="checkpoint whose weights to pack")
+    args = parser.parse_args()
+    try:
+        # Resolved: `.` has no name of its own to call the archive by.
+        print(f"wrote {pack_weights(args.folder.resolve())}")
+    except FileNotFoundError as error:
+        parser.error(str(error))
+
+
 if __name__ == "__main__":
-    print(f"wrote {pack_weights(Path(sys.argv[1]))}")
+    main()

@@ -133,9 +133,50 @@ def test_the_archive_holds_what_the_checksums_say() -> None:
 
 
 def test_it_needs_nothing_that_is_installed(folder: Path) -> None:
+    unpack_weights(folder)
+    assert _run_program(folder.parent, folder.name).returncode == 0
+
+
+def _run_program(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     module = ROOT / "sglang_omni" / "models" / "weights_archive.py"
-    command = [sys.executable, "-I", "-S", str(module), str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
+    command = [sys.executable, "-I", "-S", str(module), *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+
+
+def test_the_program_says_what_it_did(folder: Path) -> None:
+    unpack_weights(folder)
+    packed = get_archive_path(folder).read_bytes()
+    get_archive_path(folder).unlink()
+    # From within, where the folder's name is not in the argument.
+    done = _run_program(folder, ".")
+    assert done.stdout == f"wrote {get_archive_path(folder)}\n"
+    assert get_archive_path(folder).read_bytes() == packed
+
+
+def test_help_packs_nothing(tmp_path: Path) -> None:
+    done = _run_program(tmp_path, "--help")
+    assert done.returncode == 0
+    assert "folder" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [("missing",), (), ("here", "too many"), ("--what",)])
+def test_a_wrong_command_line_is_refused_and_packs_nothing(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "here").mkdir()
+    done = _run_program(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert "usage:" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
+def test_a_folder_without_weights_keeps_the_archive_of_its_name(folder: Path) -> None:
+    packed = get_archive_path(folder).read_bytes()
+    done = _run_program(folder.parent, "model")
+    assert done.returncode == 2
+    assert "has no *.safetensors" in done.stderr
+    assert get_archive_path(folder).read_bytes() == packed
 
 
 def test_the_tree_fits_a_trip_to_a_machine_with_a_card() -> None:
