@@ -70,8 +70,15 @@ def share(part: str, whole: str) -> str:
     return f"({part}) / (({whole}) > 0) or vector(0)"
 
 
+def per_step(counter: str, engine: str, name: str) -> Query:
+    """Return what a counter of an engine adds in one of its steps."""
+    added = rate(f"sgl_omni_engine_{counter}_total", engine)
+    steps = rate("sgl_omni_engine_steps_total", engine)
+    return Query(f"{added} / ({steps} > 0)", name)
+
+
 REQUESTS = "sgl_omni_requests_total"
-TALKER = 'engine="talker"'
+TALKER, IMAGE = 'engine="talker"', 'engine="image"'
 ROWS: dict[str, tuple[Panel, ...]] = {
     "Overview": (
         Panel(
@@ -229,23 +236,11 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             *("Talker step", "Duration of one step of the talker.", "s"),
-            (
-                Query(
-                    f"{rate('sgl_omni_engine_step_seconds_total', TALKER)} / "
-                    f"({rate('sgl_omni_engine_steps_total', TALKER)} > 0)",
-                    "step",
-                ),
-            ),
+            (per_step("step_seconds", TALKER, "step"),),
         ),
         Panel(
             *("Talker batch", "Voices that share a step.", "short"),
-            (
-                Query(
-                    f"{rate('sgl_omni_engine_patches_total', TALKER)} / "
-                    f"({rate('sgl_omni_engine_steps_total', TALKER)} > 0)",
-                    "voices",
-                ),
-            ),
+            (per_step("patches", TALKER, "voices"),),
         ),
     ),
     "Text and media": (
@@ -288,6 +283,20 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             maximum=1,
         ),
     ),
+    "Images": (
+        Panel(
+            *("Images", "Images that the image engine completed.", "reqps"),
+            (Query(rate("sgl_omni_engine_finished_total", IMAGE), "completed"),),
+        ),
+        Panel(
+            *("Image step", "Duration of one step of the image engine.", "s"),
+            (per_step("step_seconds", IMAGE, "step"),),
+        ),
+        Panel(
+            *("Image batch", "Images that share a step.", "short"),
+            (per_step("image_steps", IMAGE, "images"),),
+        ),
+    ),
     "Stages and engines": (
         Panel(
             *("Stages, p95", "Duration of each stage of a request.", "s"),
@@ -308,8 +317,20 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         Panel(
             *("Engines", "1 if an engine is ready, else 0.", "short"),
             (Query(f"sgl_omni_engine_up{{{ON}}}", "{{instance}} {{engine}} {{replica}} {{node}}"),),
-            width=12,
             maximum=1,
+        ),
+        Panel(
+            *(
+                "Replicas",
+                "Replicas in each state. Those on standby start when others have too much to do.",
+                "short",
+            ),
+            (
+                Query(
+                    f"sum by (engine, state) (sgl_omni_engine_replicas{{{ON}}})",
+                    "{{engine}}: {{state}}",
+                ),
+            ),
         ),
         Panel(
             *("Restarts in the last hour", "Restarts of engines after a crash or a hang.", "short"),
@@ -320,7 +341,6 @@ ROWS: dict[str, tuple[Panel, ...]] = {
                 ),
             ),
             thresholds=(1, 3),
-            width=12,
         ),
     ),
 }
