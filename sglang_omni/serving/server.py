@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.config.tree import Config
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings, build_check_request
-from sglang_omni.engines.runtime.process import EngineProcess
-from sglang_omni.engines.runtime.replica import is_autoscaled
 from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
@@ -37,6 +35,7 @@ from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.serving.autoscaling import Autoscalers, create_pool
 from sglang_omni.serving.engine_config import build_output_rules
 from sglang_omni.serving.engine_specs import BuildEngineSpecs, build_engine_specs
+from sglang_omni.serving.engine_states import describe_process
 from sglang_omni.serving.image_engine import create_image_engine
 from sglang_omni.serving.media_engines import MediaEngines
 from sglang_omni.serving.model_names import read_model_names
@@ -253,7 +252,7 @@ class Server:
 
         They include the admission queue of the thinker and the talker, and the cache of encoders.
         """
-        states = {name: _describe_process(process) for name, process in self.processes.items()}
+        states = {name: describe_process(process) for name, process in self.processes.items()}
         for name, counters in {**self._media.counters(), **self._admission.counters()}.items():
             states[name]["counters"] = {**states[name]["counters"], **counters}
         return states
@@ -391,10 +390,3 @@ class Server:
                 "voice", f"voice {voice!r} is not in the checkpoint; it has: {', '.join(presets)}"
             )
         validate_aliases(self.voice_aliases, presets)
-
-
-def _describe_process(process: EngineProcess) -> dict[str, Any]:
-    """Return the state of an engine process, its kind, replica, machine ("": ours) and GPUs."""
-    spec = process.spec
-    where = {"kind": spec.kind, "replica": spec.replica, "node": spec.node, "gpus": spec.gpus}
-    return {**asdict(process.health), "autoscaled": is_autoscaled(process), **where}

@@ -4,9 +4,11 @@ import pytest
 
 from sglang_omni.config.load import load_config
 from sglang_omni.engines.remote.contract import PROXY_MODULE, RankAddress, RemoteSettings
+from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.thinker.launch import build_server_args
 from sglang_omni.entrypoints.cli.node import build_launch
 from sglang_omni.protocol.errors import ConfigError
+from sglang_omni.serving.engine_states import describe_process
 from sglang_omni.serving.thinker_config import build_thinker_spec
 from tests.testing.golden import TINY
 
@@ -36,6 +38,15 @@ def test_each_machine_has_its_share_of_the_ranks(monkeypatch: pytest.MonkeyPatch
         assert arguments["nnodes"] == 2
         assert arguments["node_rank"] == rank
         assert arguments["dist_init_addr"] == "10.0.0.1:20000"
+
+
+def test_health_says_on_which_machines_a_thinker_is() -> None:
+    spread = EngineProcess(build_thinker_spec(load_config(None, NODES), TINY))
+    state = describe_process(spread)
+    assert (state["node"], state["gpus"]) == ("", (4, 5))
+    assert state["companions"] == [{"node": "machine 1", "gpus": (4, 5)}]
+    alone = EngineProcess(build_thinker_spec(load_config(None, {"device": "cpu"}), TINY))
+    assert "companions" not in describe_process(alone)
 
 
 def test_a_further_machine_derives_its_part_from_the_same_options() -> None:

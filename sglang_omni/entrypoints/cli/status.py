@@ -58,7 +58,8 @@ def describe(base_url: str, model: str, body: Json, now: float) -> list[str]:
     """
     title = f"{base_url} · {model} · {str(body['status']).replace('_', ' ')}"
     engines: Json = body["engines"]
-    local = THIS_MACHINE if any(engine.get("node") for engine in engines.values()) else ""
+    places = [place for engine in engines.values() for place in _list_places(engine)]
+    local = THIS_MACHINE if any(place.get("node") for place in places) else ""
     rows = [_describe_engine(name, engine, local, now) for name, engine in engines.items()]
     if store := body.get("shared_store"):
         rows.append((STORE, "", "", str(store["state"]), format_age(now - store["since"]), "", ""))
@@ -94,8 +95,15 @@ def _describe_engine(name: str, engine: Json, local: str, now: float) -> tuple[s
     shown = f"{state}: {progress}" if progress and state in START_STATES else state
     since = format_age(now - engine["since"]) if engine.get("since") else ""
     load = describe_load(engine["counters"], engine.get("info") or {})
-    gpus = ", ".join(map(str, engine.get("gpus", ())))
-    return name, engine.get("node") or local, gpus, shown, since, str(engine["restarts"]), load
+    places = _list_places(engine)
+    machines = " + ".join(place.get("node") or local for place in places)
+    gpus = " + ".join(", ".join(map(str, place["gpus"])) for place in places if place.get("gpus"))
+    return name, machines, gpus, shown, since, str(engine["restarts"]), load
+
+
+def _list_places(engine: Json) -> list[Json]:
+    """Return where an engine's processes are, the one that answers first."""
+    return [engine, *engine.get("companions", ())]
 
 
 def describe_load(counters: Json, info: Json) -> str:

@@ -67,6 +67,13 @@ def test_machines_and_cards_are_listed_where_engines_have_some() -> None:
         "grammar       local          ready  3 min  0",
         "shared store                 ready  1 min",
     ]
+    # A thinker may be on several itself.
+    further = [{"node": "machine 1", "gpus": [0, 1]}]
+    spread = {"status": "ready", "engines": {"thinker": engine(gpus=[0, 1], companions=further)}}
+    assert describe("http://h", "ming", spread, NOW)[1:] == [
+        "engine   machine            GPUs         state  for    restarts  load",
+        "thinker  local + machine 1  0, 1 + 0, 1  ready  3 min  0",
+    ]
     # On one machine there is nothing to tell apart.
     here = {"status": "ready", "engines": {"talker": engine(gpus=[0], node="")}}
     assert (
