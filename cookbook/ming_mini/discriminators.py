@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
+from cookbook.ming_mini.compilation import Runner, run_eager
 from cookbook.ming_mini.losses import spectrum
 
 SIZES = (512, 1024, 2048)
@@ -39,32 +40,40 @@ class SpectrogramDiscriminator(nn.Module):
         )
         self.out = weight_norm(nn.Conv2d(channels, 1, 3, padding=1))
 
-    def forward(self, waveform: Tensor) -> Features:
+    def forward(self, waveform: Tensor, run: Runner = run_eager) -> Features:
         """Return activations of every layer for waveforms [batch, samples].
 
-        The last ones are the decisions.
+        The last ones are the decisions. `run` runs what follows the STFT.
         """
         bins = spectrum(waveform.float(), self._size, self.window, self._size // 4)
-        x = torch.view_as_real(bins[:, : self._bins]).movedim(-1, 1) * LOUDER
-        # The root of the magnitude, with the phase kept, gives quiet parts weight.
-        x = x / (x.square().sum(1, keepdim=True) + 1e-6).pow(0.25)
-        found = []
-        for layer in self.layers:
-            x = F.leaky_relu(layer(x), SLOPE)
-            found.append(x)
-        return [*found, self.out(x)]
+        return run(judge_spectra, self, torch.view_as_real(bins[:, : self._bins]))
+
+
+def judge_spectra(part: SpectrogramDiscriminator, bins: Tensor) -> Features:
+    """Return activations of every layer for [batch, bins, frames, real and imaginary]."""
+    x = bins.movedim(-1, 1) * LOUDER
+    # The root of the magnitude, with the phase kept, gives quiet parts weight.
+    x = x / (x.square().sum(1, keepdim=True) + 1e-6).pow(0.25)
+    found = []
+    for layer in part.layers:
+        x = F.leaky_relu(layer(x), SLOPE)
+        found.append(x)
+    return [*found, part.out(x)]
 
 
 class Discriminators(nn.Module):
     """One discriminator for each window size."""
 
-    def __init__(self, sizes: Sequence[int] = SIZES, channels: int = 32) -> None:
+    def __init__(
+        self, sizes: Sequence[int] = SIZES, channels: int = 32, run: Runner = run_eager
+    ) -> None:
         super().__init__()
+        self._run = run
         self.parts = nn.ModuleList(SpectrogramDiscriminator(size, channels) for size in sizes)
 
     def forward(self, waveform: Tensor) -> list[Features]:
         """Return every part's activations for waveforms [batch, samples]."""
-        return [part(waveform) for part in self.parts]
+        return [part(waveform, self._run) for part in self.parts]
 
 
 def discriminator_loss(real: list[Features], made: list[Features]) -> Tensor:

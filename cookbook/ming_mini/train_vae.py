@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cookbook.ming_mini.compilation import choose_runner
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
 from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.discriminators import (
@@ -54,8 +55,8 @@ class Settings:
     """The settings of the VAE's training.
 
     `crop` is in latents of 80 ms, `budget` in nats per latent. `adversarial_from` is the share of
-    the run after which the discriminators take part. The averaged weights are written in pieces of
-    at most `split_bytes`.
+    the run after which the discriminators take part. With `compile`, what follows an STFT is
+    compiled for a GPU. The averaged weights are written in pieces of at most `split_bytes`.
     """
 
     batch: int = 32
@@ -70,6 +71,7 @@ class Settings:
     level: float = 0.3
     phase: float = 0.5
     channels: int = 32
+    compile: bool = True
     record: bool = True
     seed: int = 0
     hours: float = 6.0
@@ -149,8 +151,9 @@ class Trainer:
             self.vae.load_state_dict(load_weights(trained, VAE))
         if packed is not None:
             self.vae.encoder.requires_grad_(False)
-        self.judges = Discriminators(channels=settings.channels).to(device)
-        self.spectral = SpectralLoss().to(device)
+        self._run = choose_runner(settings.compile, device)
+        self.judges = Discriminators(channels=settings.channels, run=self._run).to(device)
+        self.spectral = SpectralLoss(run=self._run).to(device)
         self.frames = FrameLoss(self.vae.decoder.head.istft).to(device)
         self.noise = torch.Generator(device).manual_seed(settings.seed)
         self.places = torch.Generator().manual_seed(settings.seed)
@@ -267,7 +270,7 @@ class Trainer:
             with torch.no_grad():
                 wanted = self.judges(real)
         self.judges.requires_grad_(True)
-        return adversarial_loss(seen), feature_loss(wanted, seen)
+        return adversarial_loss(seen), self._run(feature_loss, wanted, seen)
 
     def _judge(self, real: Tensor, made: Tensor) -> dict[str, Tensor]:
         """Run one step of the discriminators."""

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cookbook.ming_mini.thinker.compilation import Runner, run_eager
+from cookbook.ming_mini.compilation import Runner, run_eager
 from sglang_omni.models.ming.config import AUDIO_KERNEL
 from sglang_omni.models.ming.encoders import audio, vision_reference
 from sglang_omni.models.ming.encoders.audio import AudioEncoder, PackedConvolution

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cookbook.ming_mini.thinker.compilation import Runner, run_eager
+from cookbook.ming_mini.compilation import Runner, run_eager
 from cookbook.ming_mini.thinker.expert_targets import expert_shares
 from sglang_omni.models.ming.thinker.reference import (
     ReferenceLayer,

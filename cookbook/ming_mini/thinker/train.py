@@ -17,12 +17,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from cookbook.ming_mini.compilation import EAGER, compiled_regions
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.options import positive_seconds
 from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini.thinker.balance import max_relative_load, sum_counts, update_biases
-from cookbook.ming_mini.thinker.compilation import EAGER, compiled_regions
 from cookbook.ming_mini.thinker.curriculum import MINI, Curriculum
 from cookbook.ming_mini.thinker.forward import RouterLoad
 from cookbook.ming_mini.thinker.library import Library, Placeholders

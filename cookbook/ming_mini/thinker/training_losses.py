@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cookbook.ming_mini.thinker.compilation import EAGER, Regions, Runner, run_eager
+from cookbook.ming_mini.compilation import EAGER, Regions, Runner, run_eager
 from cookbook.ming_mini.thinker.encoders import (
     encode_clips,
     encode_films,

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from cookbook.ming_mini.thinker.compilation import Runner, run_eager
+from cookbook.ming_mini.compilation import Runner, run_eager
 from cookbook.ming_mini.thinker.encoders import encode_images
 from cookbook.ming_mini.thinker.forward import Rows, run_thinker
 from cookbook.ming_mini_2.image.model import DrawingModel

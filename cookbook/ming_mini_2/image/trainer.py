@@ -13,10 +13,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from cookbook.ming_mini.compilation import choose_runner
 from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.schedule import Rate
-from cookbook.ming_mini.thinker.compilation import Compiled, run_eager
 from cookbook.ming_mini.weights import PIECE_BYTES, Average, load_pieces
 from cookbook.ming_mini_2.image.conditions import FrozenThinker, compute_rows
 from cookbook.ming_mini_2.image.examples import TASKS, Kind, Task
@@ -91,7 +91,7 @@ class DrawingTrainer(ResumableTrainer):
             self.model.load_state_dict(load_pieces(start, PIECES))
         self._thinker, self._stores = thinker, stores
         self._rows: dict[Kind, Tensor] = {}
-        run = Compiled(dynamic=False) if settings.compile and device.type == "cuda" else run_eager
+        run = choose_runner(settings.compile, device)
         self.velocity = VelocityModel(self.model.transformer, run)
         matrices = [one for one in self.model.parameters() if one.ndim > 1]
         others = [one for one in self.model.parameters() if one.ndim == 1]

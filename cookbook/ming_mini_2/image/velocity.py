@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cookbook.ming_mini.thinker.compilation import Runner, run_eager
+from cookbook.ming_mini.compilation import Runner, run_eager
 from sglang_omni.models.ming.image.denoiser import normalize_rows
 from sglang_omni.models.ming.image.fast.denoiser import PATCH, patchify, unpatchify
 from sglang_omni.models.ming.image.fast.rope import (

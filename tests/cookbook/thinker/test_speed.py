@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from cookbook.ming_mini.compilation import EAGER, Regions, compiled_regions
 from cookbook.ming_mini.prefetch import Prefetch
-from cookbook.ming_mini.thinker.compilation import EAGER, Regions, compiled_regions
 from cookbook.ming_mini.thinker.example_pools import Examples, Pool
 from cookbook.ming_mini.thinker.forward import chosen_experts
 from cookbook.ming_mini.thinker.library import Batch, Library

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import torch
+import torch._dynamo
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
+
+
+MAX_VARIANTS = 64
+"""Compilations of one function, for its shapes and modes. PyTorch's own limit is 8; what exceeds it
+runs eagerly."""
 
 
 class Runner(Protocol):
@@ -34,6 +40,7 @@ class Compiled:
     """
 
     def __init__(self, dynamic: bool, backend: str = "inductor") -> None:
+        torch._dynamo.config.recompile_limit = MAX_VARIANTS
         self._dynamic, self._backend = dynamic, backend
         self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
 
@@ -47,6 +54,11 @@ class Compiled:
             )
         found: Found = self._compiled[function](*args, **kwargs)
         return found
+
+
+def choose_runner(compiled: bool, device: torch.device) -> Runner:
+    """Return a runner that compiles for each shape, if `compiled` and on a GPU, or an eager one."""
+    return Compiled(dynamic=False) if compiled and device.type == "cuda" else run_eager
 
 
 @dataclass(frozen=True)
