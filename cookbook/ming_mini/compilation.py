@@ -1,4 +1,4 @@
-"""Run the code between attentions eagerly, or compiled into few kernels.
+"""Run parts of a training step eagerly, or compiled into few kernels.
 
 A model this small spends its time on launching operations, not on computing them.
 """
@@ -13,10 +13,8 @@ import torch._dynamo
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
-
-MAX_VARIANTS = 64
-"""Compilations of one function, for its shapes and modes. PyTorch's own limit is 8; what exceeds it
-runs eagerly."""
+RECOMPILE_LIMIT = 64
+"""Compilations of one function, for its shapes and modes; after PyTorch's own 8 it runs eagerly."""
 
 
 class Runner(Protocol):
@@ -40,7 +38,7 @@ class Compiled:
     """
 
     def __init__(self, dynamic: bool, backend: str = "inductor") -> None:
-        torch._dynamo.config.recompile_limit = MAX_VARIANTS
+        torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
         self._dynamic, self._backend = dynamic, backend
         self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
 

@@ -27,9 +27,9 @@ class SpectrogramDiscriminator(nn.Module):
 
     window: Tensor
 
-    def __init__(self, size: int, channels: int) -> None:
+    def __init__(self, size: int, channels: int, run: Runner = run_eager) -> None:
         super().__init__()
-        self._size, self._bins = size, int(SHARE * (size // 2 + 1))
+        self._size, self._bins, self._run = size, int(SHARE * (size // 2 + 1)), run
         self.register_buffer("window", torch.hann_window(size))
         widths = (2, channels, channels, channels, channels)
         # Strides over frequency, then time: each decision covers 50 ms.
@@ -40,40 +40,39 @@ class SpectrogramDiscriminator(nn.Module):
         )
         self.out = weight_norm(nn.Conv2d(channels, 1, 3, padding=1))
 
-    def forward(self, waveform: Tensor, run: Runner = run_eager) -> Features:
+    def forward(self, waveform: Tensor) -> Features:
         """Return activations of every layer for waveforms [batch, samples].
 
-        The last ones are the decisions. `run` runs what follows the STFT.
+        The last ones are the decisions.
         """
         bins = spectrum(waveform.float(), self._size, self.window, self._size // 4)
-        return run(judge_spectra, self, torch.view_as_real(bins[:, : self._bins]))
+        return self._run(self._convolve, torch.view_as_real(bins[:, : self._bins]))
 
-
-def judge_spectra(part: SpectrogramDiscriminator, bins: Tensor) -> Features:
-    """Return activations of every layer for [batch, bins, frames, real and imaginary]."""
-    x = bins.movedim(-1, 1) * LOUDER
-    # The root of the magnitude, with the phase kept, gives quiet parts weight.
-    x = x / (x.square().sum(1, keepdim=True) + 1e-6).pow(0.25)
-    found = []
-    for layer in part.layers:
-        x = F.leaky_relu(layer(x), SLOPE)
-        found.append(x)
-    return [*found, part.out(x)]
+    def _convolve(self, bins: Tensor) -> Features:
+        """Return activations for spectra [batch, bins, frames, real and imaginary]."""
+        x = bins.movedim(-1, 1) * LOUDER
+        # The root of the magnitude, with the phase kept, gives quiet parts weight.
+        x = x / (x.square().sum(1, keepdim=True) + 1e-6).pow(0.25)
+        found = []
+        for layer in self.layers:
+            x = F.leaky_relu(layer(x), SLOPE)
+            found.append(x)
+        return [*found, self.out(x)]
 
 
 class Discriminators(nn.Module):
-    """One discriminator for each window size."""
+    """One discriminator for each window size. `run` runs what follows their STFTs."""
 
     def __init__(
         self, sizes: Sequence[int] = SIZES, channels: int = 32, run: Runner = run_eager
     ) -> None:
         super().__init__()
-        self._run = run
-        self.parts = nn.ModuleList(SpectrogramDiscriminator(size, channels) for size in sizes)
+        parts = (SpectrogramDiscriminator(size, channels, run) for size in sizes)
+        self.parts = nn.ModuleList(parts)
 
     def forward(self, waveform: Tensor) -> list[Features]:
         """Return every part's activations for waveforms [batch, samples]."""
-        return [part(waveform, self._run) for part in self.parts]
+        return [part(waveform) for part in self.parts]
 
 
 def discriminator_loss(real: list[Features], made: list[Features]) -> Tensor:

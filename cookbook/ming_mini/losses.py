@@ -69,11 +69,12 @@ class SpectralLoss(nn.Module):
 
     def _resolution(self, made: Tensor, real: Tensor, size: int) -> tuple[Tensor, Tensor]:
         window, mel = getattr(self, f"window{size}"), getattr(self, f"mel{size}")
-        wanted, found = (
+        # One by one: in one batch the real sound would have a gradient as well.
+        made_bins, real_bins = (
             torch.view_as_real(spectrum(waveform.float(), size, window, size // 4))
-            for waveform in (real, made)
+            for waveform in (made, real)
         )
-        return self._run(compare_spectra, found, wanted, mel)
+        return self._run(compare_spectra, made_bins, real_bins, mel)
 
 
 def compare_spectra(made: Tensor, real: Tensor, mel: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,10 +82,14 @@ def compare_spectra(made: Tensor, real: Tensor, mel: Tensor) -> tuple[Tensor, Te
 
     `mel` [bands, bins] are the filters.
     """
-    # The square root has no gradient at zero.
-    made, real = ((part.square().sum(-1) + 1e-10).sqrt() for part in (made, real))
+    made, real = _magnitude(made), _magnitude(real)
     bands = F.l1_loss(_log(mel @ made), _log(mel @ real))
     return bands, F.l1_loss(_log(made), _log(real)) + 4 * F.l1_loss(made.sqrt(), real.sqrt())
+
+
+def _magnitude(bins: Tensor) -> Tensor:
+    # The square root has no gradient at zero.
+    return (bins.square().sum(-1) + 1e-10).sqrt()
 
 
 def _log(magnitude: Tensor) -> Tensor:

@@ -8,8 +8,9 @@ call continues from the state in `--output`.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
+from cookbook.ming_mini.compilation import choose_runner
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
 from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.flow import (
@@ -66,7 +68,8 @@ RATE = Rate(1.5e-3, 5e-5, 300)
 class Settings:
     """The settings of the talker's training; a step has `patches` patches in all its utterances.
 
-    The averaged weights are written in pieces of at most `split_bytes`.
+    With `compile`, the flow model is compiled for a GPU. The averaged weights are written in pieces
+    of at most `split_bytes`.
     """
 
     patches: int = 2048
@@ -102,9 +105,8 @@ class Trainer:
         if packed is not None:
             start_from(self.talker, load_weights(packed, TALKER))
         self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
-        self.velocity: Callable[..., Tensor] = self.talker.cfm.model
-        if settings.compile:
-            self.velocity = torch.compile(self.velocity, dynamic=False)
+        run = choose_runner(settings.compile, device)
+        self.velocity = partial(run, self.talker.cfm.model)
         self.random = torch.Generator(device).manual_seed(settings.seed)
         self.step = 0
         weights = (*self.talker.parameters(), *self.sketch.parameters())
