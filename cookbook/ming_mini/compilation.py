@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import torch
 import torch._dynamo
+import torch._inductor.config
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -39,6 +40,10 @@ class Compiled:
 
     def __init__(self, dynamic: bool, backend: str = "inductor") -> None:
         torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
+        # PyTorch 2.10 and 2.11 fuse sums over rows with sums over columns, and drop those that are
+        # parts of one tensor, as the gradients of a block's modulation are
+        # (github.com/pytorch/pytorch/issues/193061).
+        torch._inductor.config.triton.mix_order_reduction = False
         self._dynamic, self._backend = dynamic, backend
         self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
 

@@ -45,7 +45,8 @@ class DrawingSettings:
     """The settings of a run.
 
     The share `reading_until` of it is for reading, with `read` examples a step; in the rest a step
-    has `draw` examples. A step is of one task; `edits` is the share of steps that edit. With
+    has `draw` examples. A step is of one task: `edits` is the share of drawing steps that edit, and
+    `read_edits` of reading steps, since instructions for an edit are harder to read. With
     `compile`, the transformer's blocks are compiled for a GPU, once for each of seven shapes.
     """
 
@@ -53,6 +54,7 @@ class DrawingSettings:
     read: int = 256
     draw: int = 64
     edits: float = 0.4
+    read_edits: float = 0.7
     rate: Rate = RATE
     decay: float = 0.02
     average: float = 0.999
@@ -105,8 +107,10 @@ class DrawingTrainer(ResumableTrainer):
         stage, share = self.settings.stage(progress)
         if stage == "draw" and not self._rows:
             self._finish_reading()
-        kind = self._choose_kind()
-        batch = self.settings.read if stage == "read" else self.settings.draw
+        edits, batch = self.settings.edits, self.settings.draw
+        if stage == "read":
+            edits, batch = self.settings.read_edits, self.settings.read
+        kind = self._choose_kind(edits)
         index = torch.randint(len(self._stores[kind]), (batch,), generator=self._draws)
         rate = torch.tensor(self.settings.rate.at(share, self._stage_steps[stage]))
         report = self._replay((stage, kind), (rate, index))
@@ -134,9 +138,12 @@ class DrawingTrainer(ResumableTrainer):
         with self._autocast():
             return compute_rows(self.model, self._thinker, prompts).bfloat16()
 
-    def _choose_kind(self) -> Kind:
-        """Draw the task and the size of a step, among those that there are examples of."""
-        shares = {"draw": 1 - self.settings.edits, "edit": self.settings.edits}
+    def _choose_kind(self, edits: float) -> Kind:
+        """Draw the task and the size of a step, among those that there are examples of.
+
+        `edits` is the share of steps that edit.
+        """
+        shares = {"draw": 1 - edits, "edit": edits}
         kinds = {
             (task, size): shares[task] * share
             for task in TASKS

@@ -1,16 +1,20 @@
-"""On a GPU the steps of both trainings are recorded, and learn what plain ones do."""
+"""On a GPU the steps of both trainings are compiled and recorded, and learn what plain ones do."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
+from cookbook.ming_mini.compilation import Runner, choose_runner, run_eager
 from cookbook.ming_mini_2.image.conditions import FrozenThinker
-from cookbook.ming_mini_2.image.configs import SMALL, LatentScale
+from cookbook.ming_mini_2.image.configs import MINI, SMALL, LatentScale
 from cookbook.ming_mini_2.image.drawing import PictureDrawer
 from cookbook.ming_mini_2.image.examples import read_examples
+from cookbook.ming_mini_2.image.flow import flow_loss
 from cookbook.ming_mini_2.image.layout import write_layout
+from cookbook.ming_mini_2.image.model import new_drawing_model
 from cookbook.ming_mini_2.image.prompts import PromptBuilder
 from cookbook.ming_mini_2.image.store import StoreBuilder
 from cookbook.ming_mini_2.image.train_vae import (
@@ -21,6 +25,7 @@ from cookbook.ming_mini_2.image.train_vae import (
 )
 from cookbook.ming_mini_2.image.trainer import DrawingSettings, DrawingTrainer
 from cookbook.ming_mini_2.image.vae import LatentCodec, new_vae
+from cookbook.ming_mini_2.image.velocity import VelocityModel
 
 pytestmark = pytest.mark.gpu
 
@@ -52,3 +57,33 @@ def test_a_recorded_model_learns_what_a_plain_one_does(
         reading, drawing = ([trainer.train(share)[1] for _ in range(24)] for share in (0.0, 0.9))
         found.append([reading[-1]["unread"].item(), drawing[-1]["flow"].item()])
     assert found[0] == pytest.approx(found[1], rel=2e-2)
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_compiled_gradients_are_eager_ones_at_the_size_that_is_trained(
+    edits: bool, tmp_path: Path
+) -> None:
+    device, examples = torch.device("cuda"), 64
+    write_layout(tmp_path, MINI)
+    transformer = new_drawing_model(tmp_path, 64, seed=0).to(device).transformer
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in transformer.parameters():
+            # Its blocks begin as identities, through which no gradient flows.
+            parameter.add_(0.02 * torch.randn_like(parameter))
+    pictures = torch.randn(2, examples, 16, 32, 32, device=device)
+    rows = torch.nn.functional.normalize(torch.randn(examples, 64, 128, device=device), dim=-1)
+
+    def gradients(run: Runner) -> dict[str, Tensor]:
+        transformer.zero_grad(set_to_none=True)
+        random = torch.Generator(device).manual_seed(2)
+        predict = VelocityModel(transformer, run).predict
+        with torch.autocast("cuda", torch.bfloat16):
+            flow_loss(predict, pictures[0], rows, pictures[1] if edits else None, random).backward()
+        named = transformer.named_parameters()
+        return {name: one.grad.clone() for name, one in named if one.grad is not None}
+
+    plain, compiled = gradients(run_eager), gradients(choose_runner(True, device))
+    assert plain.keys() == compiled.keys()
+    for name, wanted in plain.items():
+        assert (compiled[name] - wanted).norm() <= 0.1 * wanted.norm(), name
