@@ -7,8 +7,8 @@
 # `int4_all` runs everything for four bits in steps that each have a limit. It starts none that
 # might not end within $BUDGET_S seconds (540), and goes on where it stopped when it is called again:
 #     ci/gpu_speed.sh int4_all    # until it says that all is done; $WORK remembers the steps
-# `speech_sharing` serves the whole system in four bits as processes usually share a GPU, and then
-# under NVIDIA's Multi-Process Service; $SHARING names others of own, mps and mps_first.
+# `speech_sharing` (four bits) and `beside_images` serve the whole system as processes usually share a
+# GPU, and then under NVIDIA's Multi-Process Service; $SHARING names others of own, mps and mps_first.
 # What was measured is in $OUT/int4_results.tar.gz, with which $RESUME goes on on another machine.
 # $DEVICE=cpu with $SMALL=1 rehearses the steps that need no GPU.
 set -uo pipefail
@@ -65,7 +65,7 @@ serve() { # NAME: starts the server; end_server ends it
         --thinker.max_total_tokens ${KV_TOKENS:-65536} --thinker.max_running_requests 64 --thinker.mem_fraction_static 0.93 \
         --talker.min_patches 10 --talker.max_patches 10 --talker.slots 64 \
         --image_encoder.max_patches 16384 --request-timeout 120 \
-        --thinker.step_deadline_s 60 ${SERVE_OPTIONS:-} \
+        --thinker.step_deadline_s 60 ${IMAGES:+--image.enabled always} ${SERVE_OPTIONS:-} \
         > "$OUT/$name.server.log" 2>&1 & server=$!
     wait_ready "$PORT" $server "${READY_S:-240}" || {
         tail -30 "$OUT/$name.server.log"
@@ -119,25 +119,36 @@ end_mps() {
 # seconds after the start, and its kernels then wait for those of the others.
 lower_the_thinker() { sleep "${MPS_LATE_S:-12}" && tell_mps set_default_client_priority 1; }
 
-share_gpu() { # own, mps or mps_first: text and speech for 1, 16 and 32 clients
+# Runs a command while processes share the GPU in a way: own, mps or mps_first.
+share_gpu() { # WAY COMMAND...
     local way=$1 status=0 late=
-    local -x WEIGHTS=int4
+    shift
     case $way in
     own) ;;
     mps) start_mps ;;
     mps_first) start_mps && { lower_the_thinker & late=$!; } ;;
     *) echo "no way $way to share a GPU"; return 2 ;;
     esac || { echo "NVIDIA's Multi-Process Service did not start"; return 1; }
-    local name="sharing_${CARD}_$way"
-    if serve "$name"; then
-        ask "$name" --kinds text speech --clients "${SHARING_CLIENTS:-1,16,32}" || status=1
-        [ $status = 0 ] || tail -30 "$OUT/$name.server.log"
-        end_server
-    else
-        status=1
-    fi
+    "$@" || status=1
     [ -z "$late" ] || wait "$late" || status=1
     [ "$way" = own ] || { end_mps; tail -5 "$WORK"/mps/log/*.log 2> /dev/null; }
+    return $status
+}
+
+serve_spoken_answers() { # NAME: text and speech for 1, 16 and 32 clients
+    WEIGHTS=int4 serve_and_ask "$1" --kinds text speech --clients "${SHARING_CLIENTS:-1,16,32}"
+}
+
+speak_beside_images() { # NAME
+    local status=0
+    IMAGES=1 serve "$1" || return 1
+    timeout "${ASK_S:-240}" "$PYTHON" -m benchmarks.serving.speech_beside_images \
+        --url "http://127.0.0.1:$PORT" --out "$OUT/$1.json" ${IMAGE_OPTIONS:-} \
+        --system "1 x ${CARD^^}, thinker in $WEIGHTS${LAYERS:+ with $LAYERS layers}, all on one card" || {
+        status=1
+        tail -30 "$OUT/$1.server.log"
+    }
+    end_server
     return $status
 }
 
@@ -248,7 +259,7 @@ for phase in "$@"; do
     speech_sharing) # spoken answers while thinker and talker share the GPU in different ways
         for way in ${SHARING:-own mps}; do
             echo "--- $way"
-            share_gpu "$way" || failed=1
+            share_gpu "$way" serve_spoken_answers "sharing_${CARD}_$way" || failed=1
         done ;;
     speech_int4) WEIGHTS=int4 serve_and_ask "serving_${CARD}_int4_speech" --kinds speech --clients 1,4,16,32 || failed=1 ;;
     int4_all) run_steps $INT4_STEPS || failed=1 ;;
@@ -261,18 +272,10 @@ for phase in "$@"; do
         profile_traces "$WORK/traces" "thinker_profile_${CARD}_$WEIGHTS" ;;
     system) serve_and_ask serving_${CARD}_$WEIGHTS --clients 1,16 ;;
     beside_images) # speech while images are drawn on the same card; with $LAYERS, beside a part of the thinker
-        name="speech_beside_images_${CARD}_$WEIGHTS"
-        if IMAGES=1 serve "$name"; then
-            timeout "${ASK_S:-240}" "$PYTHON" -m benchmarks.serving.speech_beside_images \
-                --url "http://127.0.0.1:$PORT" --out "$OUT/$name.json" ${IMAGE_OPTIONS:-} \
-                --system "1 x ${CARD^^}, thinker in $WEIGHTS${LAYERS:+ with $LAYERS layers}, all on one card" || {
-                tail -30 "$OUT/$name.server.log"
-                failed=1
-            }
-            end_server
-        else
-            failed=1
-        fi ;;
+        for way in ${SHARING:-own mps}; do
+            echo "--- $way"
+            share_gpu "$way" speak_beside_images "speech_beside_images_${CARD}_${WEIGHTS}_$way" || failed=1
+        done ;;
     speech) serve_and_ask serving_${CARD}_${WEIGHTS}_speech --kinds speech --clients 1,4,16,32 ;;
     *) echo "no phase $phase"; exit 2 ;;
     esac

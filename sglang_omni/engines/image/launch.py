@@ -8,5 +8,9 @@ def build_environment(device: str, threads: int) -> dict[str, str]:
     """
     if device == "cpu":
         return {"OMP_NUM_THREADS": str(threads)}
-    # Images of different sizes would leave gaps between fixed segments: about 1 GB.
-    return {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+    return {
+        # Images of different sizes would leave gaps between fixed segments: about 1 GB.
+        "PYTORCH_ALLOC_CONF": "expandable_segments:True",
+        # Below normal: under NVIDIA's Multi-Process Service, what others compute comes first.
+        "CUDA_MPS_CLIENT_PRIORITY": "1",
+    }
