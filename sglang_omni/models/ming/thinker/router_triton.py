@@ -35,7 +35,7 @@ from sglang_omni.models.ming.thinker.fp8_triton import (
     quantize_blocks,
 )
 from sglang_omni.models.ming.thinker.routing import Routing
-from sglang_omni.models.ming.thinker.routing_triton import TOGETHER, choose_experts
+from sglang_omni.models.ming.thinker.routing_triton import choose_experts
 
 COLUMNS_PER_SPLIT = 256
 """Columns of the hidden size that one program sums; it loads all of them at once."""
@@ -149,7 +149,6 @@ def _route_token(  # type: ignore[no-untyped-def]
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
     SPLITS: tl.constexpr,
-    TOGETHER: tl.constexpr,
     PDL: tl.constexpr,
 ):
     """Select the experts of a token, and return their ids [SLOT_BLOCK]."""
@@ -167,7 +166,6 @@ def _route_token(  # type: ignore[no-untyped-def]
         TOP_GROUPS,
         TOP_K,
         SLOT_BLOCK,
-        TOGETHER,
     )
     offs = token * (TOP_K + 1) + slots
     tl.store(weights + offs, expert_weights, mask=slots <= TOP_K)
@@ -204,7 +202,6 @@ def _route_and_quantize_kernel(  # type: ignore[no-untyped-def]
     BLOCKS: tl.constexpr,
     QUANTIZE_PARTS: tl.constexpr,
     GROUP: tl.constexpr,
-    TOGETHER: tl.constexpr,
     PDL: tl.constexpr,
 ):
     """Select the experts of one token in the first of its programs.
@@ -229,7 +226,6 @@ def _route_and_quantize_kernel(  # type: ignore[no-untyped-def]
             TOP_K,
             SLOT_BLOCK,
             SPLITS,
-            TOGETHER,
             PDL,
         )
         if GROUP:
@@ -318,15 +314,24 @@ def _route(
     pdl: bool,
 ) -> None:
     """Fill `routed`, and `fp8_rows` (values and scales) if given."""
-    (tokens, hidden), device = x.shape, x.device
-    experts, splits = routing.experts, hidden // COLUMNS_PER_SPLIT
-    assert supports_router_sizes(experts, hidden)
-    assert grouping.experts == experts + 1
+    assert supports_router_sizes(routing.experts, x.shape[1])
+    assert grouping.experts == routing.experts + 1
     assert x.is_contiguous()
     assert weight.is_contiguous()
     assert bias.is_contiguous()
     assert bias.dtype == torch.float32
-    partial = torch.empty(splits, tokens, experts, dtype=torch.float32, device=device)
+    partial = _multiply_splits(x, weight, pdl)
+    _launch_selection(partial, x, bias, routing, grouping, routed, fp8_rows, pdl)
+    # The experts of one token differ, so their order needs no kernel of its own.
+    if len(x) > 1:
+        group_by_expert(routed.ids, grouping, routed.order, pdl)
+
+
+def _multiply_splits(x: Tensor, weight: Tensor, pdl: bool) -> Tensor:
+    """Return the sums of the logits, float32 [splits, tokens, experts]."""
+    (tokens, hidden), experts = x.shape, len(weight)
+    splits = hidden // COLUMNS_PER_SPLIT
+    partial = torch.empty(splits, tokens, experts, dtype=torch.float32, device=x.device)
     _logits_kernel[(experts // EXPERTS_PER_PROGRAM, splits)](
         x,
         weight,
@@ -342,10 +347,24 @@ def _route(
         num_warps=4,
         launch_pdl=pdl,
     )
+    return partial
+
+
+def _launch_selection(
+    partial: Tensor,
+    x: Tensor,
+    bias: Tensor,
+    routing: Routing,
+    grouping: Grouping,
+    routed: RoutedTokens,
+    fp8_rows: tuple[Tensor, Tensor] | None,
+    pdl: bool,
+) -> None:
+    """Select experts by the sums of the logits, and quantize the rows if asked for."""
+    tokens, hidden = x.shape
     # Without rows to quantize, no program reads or writes the two tensors.
     rows, scales = fp8_rows or (x, partial)
     quantize_parts = 0 if fp8_rows is None else triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)
-    # The experts of one token differ, so their order needs no kernel of its own.
     is_one = tokens == 1
     prefetch_weight = grouping.prefetch_weight if is_one else None
     data, lines = (x, 0) if prefetch_weight is None else view_as_bytes(prefetch_weight)
@@ -366,23 +385,20 @@ def _route(
         lines,
         tokens,
         routing.scale,
-        EXPERTS=experts,
+        EXPERTS=routing.experts,
         GROUPS=routing.groups,
         TOP_GROUPS=routing.top_groups,
         TOP_K=routing.top_k,
         SLOT_BLOCK=triton.next_power_of_2(routing.top_k + 1),
-        SPLITS=splits,
+        SPLITS=len(partial),
         HEIGHT=grouping.height,
         K=hidden,
         BLOCK=BLOCK,
         BLOCKS=BLOCKS_PER_PROGRAM,
         QUANTIZE_PARTS=quantize_parts,
         GROUP=is_one,
-        TOGETHER=TOGETHER,
         PDL=pdl,
         num_warps=1,
         maxnreg=MAX_REGISTERS,
         launch_pdl=pdl,
     )
-    if not is_one:
-        group_by_expert(routed.ids, grouping, routed.order, pdl)

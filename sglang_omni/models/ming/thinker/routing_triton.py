@@ -9,8 +9,6 @@ from sglang_omni.models.ming.thinker.routing import Routing
 
 _TAKEN = tl.constexpr(-0x80000000)
 """Less than the key of any score."""
-TOGETHER = True
-"""Whether equal keys are taken together; see `_select_largest`."""
 
 
 @triton.jit
@@ -58,11 +56,7 @@ def _take_one_by_one(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _select_largest(  # type: ignore[no-untyped-def]
-    keys,
-    EXPERTS: tl.constexpr,
-    TOP_K: tl.constexpr,
-    SLOT_BLOCK: tl.constexpr,
-    TOGETHER: tl.constexpr,
+    keys, EXPERTS: tl.constexpr, TOP_K: tl.constexpr, SLOT_BLOCK: tl.constexpr
 ):
     """Return the experts [SLOT_BLOCK] of the TOP_K largest keys [EXPERTS], the largest first.
 
@@ -70,15 +64,16 @@ def _select_largest(  # type: ignore[no-untyped-def]
     """
     experts, slots = tl.arange(0, EXPERTS), tl.arange(0, SLOT_BLOCK)
     ids = tl.full((SLOT_BLOCK,), EXPERTS, tl.int32)
-    # Equal keys are taken together: the next maximum then does not wait for an index.
+    # Equal keys are taken together, so the next maximum does not wait for an index: 3.6 instead of
+    # 4.3 microseconds for the router of one row on an H100. If more than TOP_K were taken, some
+    # were equal.
     remaining = keys
     for slot in tl.static_range(TOP_K):
         is_largest = remaining == tl.max(remaining, axis=0)
         best = tl.min(tl.where(is_largest, experts, EXPERTS), axis=0)
         ids = tl.where(slots == slot, best, ids)
-        is_taken = is_largest if TOGETHER else experts == best
-        remaining = tl.where(is_taken, _TAKEN, remaining)
-    if TOGETHER and tl.sum((remaining == _TAKEN).to(tl.int32), axis=0) > TOP_K:
+        remaining = tl.where(is_largest, _TAKEN, remaining)
+    if tl.sum((remaining == _TAKEN).to(tl.int32), axis=0) > TOP_K:
         ids = _take_one_by_one(keys, EXPERTS, TOP_K, SLOT_BLOCK)
     return ids
 
@@ -93,7 +88,6 @@ def choose_experts(  # type: ignore[no-untyped-def]
     TOP_GROUPS: tl.constexpr,
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
-    TOGETHER: tl.constexpr,
 ):
     """Return weights and ids [SLOT_BLOCK] for one token's float32 logits and biases [EXPERTS].
 
@@ -101,7 +95,7 @@ def choose_experts(  # type: ignore[no-untyped-def]
     """
     scores = 1.0 / (1.0 + tl.exp(-raw))
     keys = _order_experts(scores + bias, EXPERTS, GROUPS, TOP_GROUPS)
-    ids = _select_largest(keys, EXPERTS, TOP_K, SLOT_BLOCK, TOGETHER)
+    ids = _select_largest(keys, EXPERTS, TOP_K, SLOT_BLOCK)
     slots = tl.arange(0, SLOT_BLOCK)
     selected = tl.gather(scores, tl.minimum(ids, EXPERTS - 1), axis=0)
     selected = tl.where(slots < TOP_K, selected, 0.0)
@@ -126,7 +120,6 @@ def _route_kernel(  # type: ignore[no-untyped-def]
     COLUMNS: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
     ROUTED: tl.constexpr,
-    TOGETHER: tl.constexpr,
 ):
     """Route one token."""
     token = tl.program_id(0).to(tl.int64)
@@ -137,7 +130,7 @@ def _route_kernel(  # type: ignore[no-untyped-def]
     token_logits = tl.load(logits + token * row_stride + router * EXPERTS + experts).to(tl.float32)
     token_bias = tl.load(bias + router * EXPERTS + experts)
     expert_weights, expert_ids = choose_experts(
-        token_logits, token_bias, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK, TOGETHER
+        token_logits, token_bias, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK
     )
     slots = tl.arange(0, SLOT_BLOCK)
     offs = token * COLUMNS + slots
@@ -191,7 +184,6 @@ def select_experts_fused(
             COLUMNS=shape[1],
             SLOT_BLOCK=triton.next_power_of_2(routing.top_k + 1),
             ROUTED=routes is not None,
-            TOGETHER=TOGETHER,
             num_warps=1,
         )
     return weights, ids
