@@ -29,8 +29,7 @@ THINKER_FILES = (
     "thinker_h200_tp2_bf16.json",
 )
 SERVING_FILES = (
-    "serving_h100_int4.json",
-    "serving_h100_int4_speech.json",
+    "sharing_h100_own.json",
     "serving_h200_int4.json",
     "serving_h200_fp8.json",
 )

@@ -55,7 +55,7 @@ def test_results_in_four_bits_have_rows_once_they_are_there(tmp_path: Path) -> N
             {"chat": "text", "amount": 16, "audio_s_per_s": 0.0},
         ],
     }
-    write(tmp_path, "serving_h100_int4.json", served)
+    write(tmp_path, "sharing_h100_own.json", served)
     ours = [rate for rate in list_text_rates(tmp_path) if rate.system == OURS]
     assert ours == [Rate(OURS, "", "1 x H100, four bits", 1, 64, 2800.0)]
     (spoken,) = (rate for rate in list_speech_rates(tmp_path) if rate.system == OURS)
