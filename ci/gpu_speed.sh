@@ -58,14 +58,16 @@ draw_system() {
 }
 
 serve() { # NAME: starts the server; end_server ends it
-    local name=$1
+    local name=$1 images=
+    # On a GPU an image engine is started only if it is asked for.
+    [ -z "${IMAGES:-}" ] || images="--image.enabled always"
     draw_system || return 1
     SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.synthetic.random_models "$PYTHON" -m sglang_omni serve \
         --version v1 --model-path "$WORK/system_$WEIGHTS${IMAGES:+_images}" --port "$PORT" --thinker.server_args "$SGLANG_ARGS" \
         --thinker.max_total_tokens ${KV_TOKENS:-65536} --thinker.max_running_requests 64 --thinker.mem_fraction_static 0.93 \
         --talker.min_patches 10 --talker.max_patches 10 --talker.slots 64 \
         --image_encoder.max_patches 16384 --request-timeout 120 \
-        --thinker.step_deadline_s 60 ${IMAGES:+--image.enabled always} ${SERVE_OPTIONS:-} \
+        --thinker.step_deadline_s 60 $images ${SERVE_OPTIONS:-} \
         > "$OUT/$name.server.log" 2>&1 & server=$!
     wait_ready "$PORT" $server "${READY_S:-240}" || {
         tail -30 "$OUT/$name.server.log"
