@@ -76,7 +76,8 @@ packages)
     # What funasr needs beyond what is there; its own list has training and servers in it as well.
     beside funasr==1.4.16 zhconv==1.4.3 sglang-router==0.3.2 smg==1.13.0 torch_complex kaldiio jieba \
         rapidfuzz six librosa audioread pooch lazy_loader jamo hydra-core omegaconf antlr4-python3-runtime==4.9.3
-    "$peers/bin/python" -m pytest -n0 -rs tests/benchmarks/evaluation/test_recognisers.py \
+    "$peers/bin/python" -m pytest -n0 -rs -m "unit or server or extended" \
+        tests/benchmarks/evaluation/test_recognisers.py \
         tests/server/test_stock.py tests/server/test_gateway.py "$@" ;;
 gpu_thinker) test -m gpu tests/engines/thinker tests/models/ming/thinker \
     tests/entrypoints/cli/test_quantize_calibration.py "$@" ;;

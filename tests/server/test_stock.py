@@ -18,6 +18,8 @@ from tests.server.router import run_router
 from tests.server.running import run_server
 from tests.testing.golden import TINY, load_case
 
+pytestmark = pytest.mark.extended
+
 QUESTION = "How many apples are in the basket?"
 STOCK = ("-m", "sglang.launch_server", "--model-path", str(TINY), "--device", "cpu")
 CPU = (

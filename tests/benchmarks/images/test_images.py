@@ -32,6 +32,7 @@ def count_flops(build: Callable[[], MingImageModel], case: Case) -> float:
     return counter.get_total_flops()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("backend", ["reference", "fast"])
 @pytest.mark.parametrize("edit", [False, True])
 def test_the_operations_are_those_that_pytorch_counts(backend: Backend, edit: bool) -> None:
@@ -82,6 +83,7 @@ def test_ssim_of_flat_images_is_that_of_their_means() -> None:
     assert compute_ssim(one, other) == pytest.approx(expected)
 
 
+@pytest.mark.extended
 def test_a_small_run_writes_what_it_measured(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     options = "--small --device cpu --dtype float32 --backend fast reference --fp8 --cases small"

@@ -25,6 +25,7 @@ from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
 from sglang_omni.models.registry import family_of
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("images", "weights"), [(None, "int4"), (SMALL_IMAGES, "bf16"), (None, "fp8")]
 )
@@ -44,6 +45,7 @@ def test_the_family_is_known_and_the_thinker_is_drawn(
     assert quantized.get("quant_method") == methods[weights]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("weights", "head"),
     [

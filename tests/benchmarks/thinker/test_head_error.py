@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from benchmarks.thinker.head_error import measure_checkpoint, measure_errors, restore_rows
@@ -22,6 +23,7 @@ def test_rounded_states_add_to_the_error_of_rounded_weights() -> None:
     assert ((restore_rows(x) - x).abs() <= x.abs() / 16 + 0.02).all()
 
 
+@pytest.mark.extended
 def test_the_answers_of_a_checkpoint_are_compared(tmp_path: Path) -> None:
     write_wide_checkpoint(tmp_path / "bf16")
     chats = tmp_path / "chats.jsonl"

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import torch
 
 from benchmarks.thinker.int4_error import (
@@ -48,6 +49,7 @@ def test_heavy_tails_have_the_same_variance() -> None:
     assert drawn.abs().max() > 6
 
 
+@pytest.mark.extended
 def test_a_checkpoint_is_measured_with_the_tokens_of_chats(tmp_path: Path) -> None:
     write_wide_checkpoint(tmp_path / "bf16")
     files = tmp_path / "calibration.jsonl", tmp_path / "chats.jsonl"

@@ -89,6 +89,7 @@ async def engine() -> AsyncIterator[EngineProcess]:
     await process.stop()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_engine_gives_the_references_tokens(
     kind: Kind, engine: EngineProcess, reference: Answerer

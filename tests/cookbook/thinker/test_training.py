@@ -118,6 +118,7 @@ def test_the_encoder_practises_on_signs_from_the_first_step(folder: Path, librar
     assert not torch.equal(trainer.model.heads.marks.weight, before)
 
 
+@pytest.mark.extended
 def test_steps_lower_the_loss(folder: Path, library: Library) -> None:
     trainer = new_trainer(folder, library)
     first = trainer.train()
@@ -127,6 +128,7 @@ def test_steps_lower_the_loss(folder: Path, library: Library) -> None:
         assert float(last[kind]) < 0.9 * float(first[kind]), kind
 
 
+@pytest.mark.extended
 def test_a_batch_without_a_finite_gradient_changes_nothing(folder: Path, library: Library) -> None:
     trainer, reports = new_trainer(folder, library), Reports()
     trainer.train()
@@ -224,6 +226,7 @@ def test_swapped_routers_swap_and_nothing_else(thinking: TrainableThinker) -> No
     assert torch.equal(image, own[f"{prefix}gate.weight"])
 
 
+@pytest.mark.extended
 def test_ablation_leaves_the_model_as_it_was(thinking: TrainableThinker, library: Library) -> None:
     before = {name: tensor.clone() for name, tensor in thinking.state_dict().items()}
     results = ablate(thinking, library)

@@ -131,6 +131,7 @@ async def test_a_chat_gives_the_released_models_ids_and_tokens(
         assert not reused or last.cached_tokens == len(request.input_ids) - 1
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", CHATS)
 async def test_two_ranks_of_both_engines_give_the_same_tokens(
     name: str, two_ranks: EngineProcess, two_encoder_ranks: EngineProcess

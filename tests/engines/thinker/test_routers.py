@@ -56,6 +56,7 @@ async def test_logits_of_text_are_bit_equal_and_those_of_pictures_are_not(
         assert torch.equal(ours, theirs) == (name in TEXT), name
 
 
+@pytest.mark.extended
 async def test_the_running_engine_answers_otherwise_about_pictures_alone(
     without_image_router: Path, config: MingConfig
 ) -> None:

@@ -52,6 +52,7 @@ async def test_two_ranks_without_the_cache_give_the_same_tokens(
         assert outputs[-1].cached_tokens == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", GREEDY)
 async def test_two_ranks_that_share_the_experts_give_the_same_tokens(
     name: str, two_expert_ranks: EngineProcess, config: MingConfig

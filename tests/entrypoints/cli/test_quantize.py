@@ -171,7 +171,7 @@ def draw(model: MingImageModel) -> np.ndarray:
     return model.finish(image)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.extended)])
 def test_images_are_those_of_fp8_made_at_load(source: Path, quantised: Path, dtype: str) -> None:
     at_load = draw(load_image_model(source, "cpu", dtype, backend="fast", fp8=True))
     stored = draw(load_image_model(quantised, "cpu", dtype))

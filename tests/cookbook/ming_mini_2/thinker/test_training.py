@@ -99,6 +99,7 @@ def test_films_route_and_place_their_frames(trainer: Trainer) -> None:
     assert len(batch.places) == len(batch.ids) * pairs * rows * columns
 
 
+@pytest.mark.extended
 def test_a_tiny_training_lowers_every_loss(trainer: Trainer) -> None:
     # One step is compared with itself: another has other items, whose losses differ by as much.
     drawn = trainer.draw()

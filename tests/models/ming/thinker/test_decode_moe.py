@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
+import pytest
 import torch
 
 from sglang_omni.engines.thinker.contract import ThinkerSettings
@@ -65,6 +66,7 @@ def check() -> None:
     check_int4()
 
 
+@pytest.mark.extended
 def test_our_way_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:
     # SGLang reads its environment at import, so it is imported by a process of its own.
     variables = build_environment(ThinkerSettings(TINY, device="cpu"), threads=1)

@@ -154,5 +154,6 @@ def check_outputs() -> None:
     assert len(given) == 7
 
 
+@pytest.mark.extended
 def test_small_batches_are_multiplied_by_our_kernel_into_sglangs_buffer() -> None:
     run_sglang("-c", "from tests.models.ming.thinker import test_head as t; t.check_outputs()")

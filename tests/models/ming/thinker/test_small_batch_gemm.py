@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 from unittest.mock import patch
 
+import pytest
 import torch
 
 from sglang_omni.engines.thinker.contract import ThinkerSettings
@@ -46,6 +47,7 @@ def check() -> None:
     assert not is_ours(hopper=True, deterministic=False, block_quant=True, is_fp8=False)
 
 
+@pytest.mark.extended
 def test_our_kernel_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:
     # SGLang reads its environment at import, so it is imported by a process of its own.
     variables = build_environment(ThinkerSettings(TINY, device="cpu"), threads=1)
