@@ -9,6 +9,7 @@
 #     ci/gpu_speed.sh int4_all    # until it says that all is done; $WORK remembers the steps
 # `speech_sharing` (four bits) and `beside_images` serve the whole system as processes usually share a
 # GPU, and then under NVIDIA's Multi-Process Service; $SHARING names others of own, mps and mps_first.
+# `beside_images` with $CHATS=1 also measures chats of a system that draws.
 # What was measured is in $OUT/int4_results.tar.gz, with which $RESUME goes on on another machine.
 # $DEVICE=cpu with $SMALL=1 rehearses the steps that need no GPU.
 set -uo pipefail
@@ -141,15 +142,15 @@ serve_spoken_answers() { # NAME: text and speech for 1, 16 and 32 clients
     WEIGHTS=int4 serve_and_ask "$1" --kinds text speech --clients "${SHARING_CLIENTS:-1,16,32}"
 }
 
+# With $CHATS, a text, a picture and speech for 1 and 16 clients are measured first.
 speak_beside_images() { # NAME
     local status=0
     IMAGES=1 serve "$1" || return 1
+    [ -z "${CHATS:-}" ] || ask "$1_chats" --clients 1,16 || status=1
     timeout "${ASK_S:-240}" "$PYTHON" -m benchmarks.serving.speech_beside_images \
         --url "http://127.0.0.1:$PORT" --out "$OUT/$1.json" ${IMAGE_OPTIONS:-} \
-        --system "1 x ${CARD^^}, thinker in $WEIGHTS${LAYERS:+ with $LAYERS layers}, all on one card" || {
-        status=1
-        tail -30 "$OUT/$1.server.log"
-    }
+        --system "1 x ${CARD^^}, thinker in $WEIGHTS${LAYERS:+ with $LAYERS layers}, all on one card" || status=1
+    [ $status = 0 ] || tail -30 "$OUT/$1.server.log"
     end_server
     return $status
 }
