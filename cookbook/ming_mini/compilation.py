@@ -40,9 +40,9 @@ class Compiled:
 
     def __init__(self, dynamic: bool, backend: str = "inductor") -> None:
         torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
-        # PyTorch 2.10 and 2.11 fuse sums over rows with sums over columns, and drop those that are
-        # parts of one tensor, as the gradients of a block's modulation are
-        # (github.com/pytorch/pytorch/issues/193061).
+        # PyTorch fuses sums over rows with sums over columns since 2.10, and has dropped sums that
+        # are parts of one tensor (github.com/pytorch/pytorch/issues/193061). Gradients of drawing
+        # were wrong in 2.11; that this is why is not shown yet.
         torch._inductor.config.triton.mix_order_reduction = False
         self._dynamic, self._backend = dynamic, backend
         self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}

@@ -58,8 +58,10 @@ def test_there_is_a_replica_for_each_gpu_and_one_on_a_cpu() -> None:
     assert first.settings.max_batch_size == 2
     assert (first.settings.backend, first.settings.fp8) == ("auto", True)
     assert (alone.settings.backend, alone.settings.fp8) == ("auto", False)
-    assert first.env["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
-    assert first.env["CUDA_MPS_CLIENT_PRIORITY"] == "1"
+    assert first.env == {
+        "PYTORCH_ALLOC_CONF": "expandable_segments:True",
+        "CUDA_MPS_CLIENT_PRIORITY": "1",
+    }
 
 
 def test_the_device_and_the_type_may_differ_from_the_other_engines() -> None:

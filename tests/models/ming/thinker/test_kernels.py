@@ -80,8 +80,12 @@ def check_ties(routing: Routing, device: str, tokens: int) -> None:
     is_open = torch.zeros_like(group_scores, dtype=torch.bool).scatter_(-1, best, True)
     allowed = grouped.where(is_open[..., None], float("-inf")).flatten(-2)
     wanted = allowed.sort(dim=-1, descending=True, stable=True).indices[:, : routing.top_k]
-    found = select_experts_fused(logits, bias, routing)[1][:, : routing.top_k]
-    assert torch.equal(found.long(), wanted)
+    weights, ids = select_experts_fused(logits, bias, routing)
+    assert torch.equal(ids[:, : routing.top_k].long(), wanted)
+    chosen = scores.gather(-1, wanted)
+    torch.testing.assert_close(
+        weights[:, : routing.top_k], chosen / chosen.sum(-1, keepdim=True) * routing.scale
+    )
 
 
 def plain_heads(x: Tensor, gain: Tensor, tables: tuple[Tensor, Tensor], dim: int) -> Tensor:
