@@ -10,7 +10,7 @@ from tests.testing.golden import TINY
 from tests.testing.parallel import WORKERS
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     command = (
         "-m",
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def default_server() -> Iterator[RunningServer]:
     """The bundled model with default settings: what `make serve` starts."""
     command = (

@@ -9,7 +9,7 @@ from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from tests.testing.golden import file_of
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def engine() -> AsyncIterator[EngineProcess]:
     settings = ImageSettings(file_of("image/tiny_image_checkpoint"), threads=1)
     factory = "sglang_omni.engines.image.worker:open_worker"

@@ -49,31 +49,31 @@ async def running(process: EngineProcess) -> AsyncIterator[EngineProcess]:
     await process.stop()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def one_rank() -> AsyncIterator[EngineProcess]:
     async for process in running(thinker(server_args=(("chunked_prefill_size", CHUNK),))):
         yield process
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def two_ranks() -> AsyncIterator[EngineProcess]:
     async for process in running(thinker(tp_size=2, radix_cache=False)):
         yield process
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def two_expert_ranks() -> AsyncIterator[EngineProcess]:
     async for process in running(thinker(tp_size=2, ep_size=2)):
         yield process
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def encoder() -> AsyncIterator[EngineProcess]:
     async for process in running(encoders(1)):
         yield process
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def two_encoder_ranks() -> AsyncIterator[EngineProcess]:
     async for process in running(encoders(2)):
         yield process

@@ -1,0 +1,1 @@
+"""The thinker's engine, run by SGLang in processes of its own."""

@@ -1,0 +1,1 @@
+"""Whole servers, used as users use them."""
