@@ -16,6 +16,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 
 from sglang_omni.engines.runtime.failure import describe
 from sglang_omni.engines.runtime.log_records import log_to_server
@@ -48,10 +49,11 @@ def main(descriptor: int, parent: int) -> int:
     log_to_server()
     die_with_parent(parent)
     reaper_pipe = fork_orphan_reaper(descriptor)
+    sock = socket.socket(fileno=descriptor)
     # Grandchildren must not inherit the socket: its end-of-file tells the server that this process
     # has died.
     os.set_inheritable(descriptor, False)
-    sock = socket.socket(fileno=descriptor)
+    os.register_at_fork(after_in_child=partial(os.close, descriptor))
     sender = OutputSender(sock)
     try:
         status = _serve(receive(sock), sender, reaper_pipe)

@@ -30,6 +30,7 @@ from sglang_omni.engines.thinker.contract import (
     ThinkerRequest,
     ThinkerSettings,
 )
+from sglang_omni.engines.thinker.forked_engine import ForkedEngine
 from sglang_omni.engines.thinker.launch import GRAMMAR_BACKEND, build_server_args
 from sglang_omni.engines.thinker.metric_files import open_metric_files
 from sglang_omni.engines.thinker.moe_configs import CONFIG_DIR_VARIABLE, build_moe_environment
@@ -84,7 +85,9 @@ def start_engine(settings: ThinkerSettings, closing: threading.Event) -> Engine:
     timers = relaxed_timers() if settings.device == "cpu" else nullcontext()
     with timers, relay_reports():
         model_args = family_of(settings.checkpoint).sglang_args()
-        engine = Engine(**build_server_args(settings, find_rendezvous_port(), model_args))
+        # CUDA, which this process has initialized by then, does not survive a fork.
+        engine_class = ForkedEngine if settings.device == "cpu" else Engine
+        engine = engine_class(**build_server_args(settings, find_rendezvous_port(), model_args))
     started.set()
     return engine
 

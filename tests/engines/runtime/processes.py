@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,15 @@ def group(pgid: int) -> list[int]:
 def alive(pid: int) -> bool:
     """Whether a process exists and is not a zombie."""
     return _state_and_group(pid)[0]
+
+
+def sockets(pid: int) -> set[str]:
+    """Return the sockets that a process holds."""
+    held = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # Closed meanwhile.
+            held.add(os.readlink(descriptor))
+    return {name for name in held if name.startswith("socket:")}
 
 
 def _processes() -> list[int]:

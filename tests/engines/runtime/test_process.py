@@ -9,6 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from sglang_omni.engines.runtime.process import (
@@ -23,7 +24,7 @@ from sglang_omni.protocol.errors import (
     Overloaded,
     StartupError,
 )
-from tests.engines.runtime.processes import alive, eventually, group, running, toy_spec
+from tests.engines.runtime.processes import alive, eventually, group, running, sockets, toy_spec
 from tests.engines.runtime.toy_workers import Count, Number, ToySettings
 
 ENDLESS = 10**9
@@ -214,6 +215,15 @@ async def test_sigkill_fails_the_requests_in_flight_and_the_engine_comes_back(ki
         assert (engine.health.error, engine.health.last_error) == (None, "was killed by SIGKILL")
         assert not alive(first.grandchild)
         assert group(first.pid) == []
+
+
+async def test_a_process_that_an_engine_forks_does_not_hold_its_connection() -> None:
+    async with running("stream", ToySettings(grandchild=True)) as engine:
+        info = engine.health.info
+        descriptor = psutil.Process(info.pid).cmdline()[-2]
+        connection = os.readlink(f"/proc/{info.pid}/fd/{descriptor}")
+        assert connection in sockets(info.pid)
+        assert connection not in sockets(info.grandchild)
 
 
 @both_kinds

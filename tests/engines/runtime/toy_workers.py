@@ -4,7 +4,6 @@ import asyncio
 import mmap
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator
@@ -172,10 +171,16 @@ def _start(settings: ToySettings) -> ToyInfo:
     report_progress("loading toys")
     if settings.only_if is None or settings.only_if.exists():
         _fail_to_start(settings.fault)
-    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
-    grandchild = subprocess.Popen(sleeper).pid if settings.grandchild else None
+    grandchild = _fork_sleeper() if settings.grandchild else None
     shared = _share() if settings.shared else ""
     return ToyInfo(os.getpid(), grandchild, settings.slots, shared)
+
+
+def _fork_sleeper() -> int:
+    if pid := os.fork():
+        return pid
+    time.sleep(600)
+    os._exit(0)
 
 
 def _share() -> str:
