@@ -13,6 +13,9 @@ STAMP := $(VENV)/.installed
 serve: $(STAMP)
 	$(BIN)/sgl-omni serve --version v1 $(if $(MODEL),--model-path $(MODEL)) $(ARGS)
 
+# Programs that tests start find the package compiled, also where Python is told not to keep that.
+test coverage: export PYTHONDONTWRITEBYTECODE =
+
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder $(ARGS)
 

@@ -1,6 +1,5 @@
 """A server to attack, open or with keys."""
 
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -33,11 +32,9 @@ def running(request: pytest.FixtureRequest) -> Iterator[Attacked]:
     access = Access(Keys((_digest(KEY),))) if has_keys else None
     headers = {"Authorization": f"Bearer {KEY}"} if has_keys else {}
     with serving(access, limits=LIMITS, bodies=BODIES) as served:
-        # As the server does once it is loaded: a collection must not look through what pytest and
-        # its plug-ins hold, for that stalls the event loop by itself.
+        # As the server does once it is loaded.
         freeze_gc()
         yield Attacked(served, headers)
-    gc.unfreeze()
 
 
 @pytest.fixture
