@@ -23,9 +23,18 @@ class CallRecorder:
         self._folder, self._package = folder, package
         self._calls: dict[str, set[tuple[str, str]]] = {}
         self._phase = ""
-        threading.Thread(target=self._follow, daemon=True).start()
+        self._start_following()
+        # A fork goes on with what is profiled, but without the thread.
+        os.register_at_fork(after_in_child=self._restart)
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
+
+    def _start_following(self) -> None:
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _restart(self) -> None:
+        self._calls, self._phase = {}, ""
+        self._start_following()
 
     def _profile(self, frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and self._phase:
