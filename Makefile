@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 serve: $(STAMP)
 	$(BIN)/sgl-omni serve --version v1 $(if $(MODEL),--model-path $(MODEL)) $(ARGS)
 
-# Programs that tests start find the package compiled, also where Python is told not to keep that.
+# Compiled modules are kept: tests start hundreds of programs that import the package.
 test coverage: export PYTHONDONTWRITEBYTECODE =
 
 test: $(STAMP)

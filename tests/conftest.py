@@ -20,9 +20,6 @@ from tests.testing.subsets import subset_of
 TESTS = Path(__file__).parent
 
 torch.set_num_threads(1)
-# Collecting eleven thousand tests makes objects that stay: looking through them again and again
-# takes a quarter of the time, and stalls whatever is measured later.
-gc.disable()
 # What engines under test print is kept as long as the tests run.
 STATE = tempfile.TemporaryDirectory(prefix="sglang-omni-tests-")
 os.environ["XDG_STATE_HOME"] = STATE.name
@@ -53,9 +50,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: unit_of(item.nodeid) != "engines")
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # Modules and tests stay to the end. Garbage collections that visit them would take a quarter of
+    # the time that collecting the tests takes, and stall what tests measure later.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

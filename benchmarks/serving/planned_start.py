@@ -4,8 +4,9 @@
 
 What comes after `--` are options of `sgl-omni serve`. The JSON has the plan and the phases of every
 engine's start as the server tells them, the seconds until `/ready`, tokens of KV cache and memory
-of the GPU before and after a load of every kind of chat, and the load's figures. It also says
-whether Python has SGLang's byte code: compiling it again doubles the time that processes import.
+of the server's processes and the GPU before and after a load of every kind of chat, and the load's
+figures. It also says whether Python has SGLang's byte code: compiling it again doubles the time
+that processes import.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from benchmarks.serving.ready import wait_ready
 from benchmarks.serving.speech import UNLIMITED_S
 from measurement.environment import fingerprint
 from measurement.openai_api import served_model
+from measurement.process_memory import measure_tree_bytes
 from sglang_omni.engines.runtime.ports import find_rendezvous_port
 
 Row = dict[str, Any]
@@ -58,9 +60,9 @@ def measure(arguments: argparse.Namespace) -> Row:
             wait_ready(url, process, arguments.timeout)
             ready_s = time.monotonic() - started
             engines = httpx.get(f"{url}/health").json()["engines"]
-            before = {"counters": read_counters(url), "memory_mib": read_memory()}
+            before = read_usage(url, process.pid)
             rows = list(run_kinds(url, arguments))
-            after = {"counters": read_counters(url), "memory_mib": read_memory()}
+            after = read_usage(url, process.pid)
         finally:
             end(process)
             said.seek(0)
@@ -119,6 +121,15 @@ def has_byte_code(package: str) -> bool:
     assert spec is not None
     assert spec.origin is not None
     return Path(cache_from_source(spec.origin)).exists()
+
+
+def read_usage(url: str, pid: int) -> Row:
+    """Return what the server holds: counters, MiB of GPUs, and bytes of its processes."""
+    return {
+        "counters": read_counters(url),
+        "memory_mib": read_memory(),
+        "process_bytes": measure_tree_bytes(pid),
+    }
 
 
 def read_counters(url: str) -> dict[str, dict[str, float]]:

@@ -48,12 +48,12 @@ def main(descriptor: int, parent: int) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     log_to_server()
     die_with_parent(parent)
-    reaper_pipe = fork_orphan_reaper(descriptor)
-    sock = socket.socket(fileno=descriptor)
-    # Grandchildren must not inherit the socket: its end-of-file tells the server that this process
-    # has died.
+    # No other process may hold the socket, neither a program that this one starts nor a fork: its
+    # end-of-file tells the server that this process has died.
     os.set_inheritable(descriptor, False)
     os.register_at_fork(after_in_child=partial(os.close, descriptor))
+    reaper_pipe = fork_orphan_reaper()
+    sock = socket.socket(fileno=descriptor)
     sender = OutputSender(sock)
     try:
         status = _serve(receive(sock), sender, reaper_pipe)

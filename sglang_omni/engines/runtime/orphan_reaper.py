@@ -29,14 +29,10 @@ def die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fork_orphan_reaper(engine_socket: int) -> int:
+def fork_orphan_reaper() -> int:
     """Fork a process that kills this process's group once this process, its leader, is gone.
 
     Call it before any thread starts: a fork is safe only then.
-
-    Args:
-        engine_socket: The engine's inherited socket, which the reaper closes, because it would keep
-            the connection alive.
 
     Returns:
         The pipe that `report_shared_memory` writes to.
@@ -47,7 +43,6 @@ def fork_orphan_reaper(engine_socket: int) -> int:
     reaper = os.fork()
     if reaper == 0:
         try:
-            os.close(engine_socket)
             _run_reaper(engine, read_end)
         finally:
             os._exit(1)  # Never return into the engine's code.

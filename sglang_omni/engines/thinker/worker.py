@@ -85,7 +85,7 @@ def start_engine(settings: ThinkerSettings, closing: threading.Event) -> Engine:
     timers = relaxed_timers() if settings.device == "cpu" else nullcontext()
     with timers, relay_reports():
         model_args = family_of(settings.checkpoint).sglang_args()
-        # CUDA, which this process has initialized by then, does not survive a fork.
+        # On a GPU SGLang initializes CUDA in this process, to ask for the card's capabilities.
         engine_class = ForkedEngine if settings.device == "cpu" else Engine
         engine = engine_class(**build_server_args(settings, find_rendezvous_port(), model_args))
     started.set()

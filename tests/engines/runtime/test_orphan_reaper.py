@@ -78,7 +78,7 @@ import os, time, psutil
 from sglang_omni.engines.runtime import orphan_reaper
 orphan_reaper._run_reaper = lambda *_: time.sleep(600)
 os.setpgid(0, 0)
-orphan_reaper.fork_orphan_reaper(os.open(os.devnull, os.O_RDONLY))
+orphan_reaper.fork_orphan_reaper()
 [child] = psutil.Process().children()
 print(os.getpgid(child.pid) == child.pid)
 child.kill()

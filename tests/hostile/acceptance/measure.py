@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from measurement.environment import fingerprint
+from measurement.process_memory import measure_tree_bytes
 from tests.hostile.acceptance.attacks import ATTACKS, LOADS
 from tests.hostile.acceptance.other_client import OtherClient
 from tests.hostile.acceptance.target import Target
@@ -146,7 +146,7 @@ class Measurement:
             metrics = client.get("/metrics").text
         return State(
             {name: engine["pid"] for name, engine in engines.items()},
-            memory_bytes(self._server.pid),
+            measure_tree_bytes(self._server.pid),
             {
                 float(sample.labels["le"]): sample.value
                 for family in text_string_to_metric_families(metrics)
@@ -182,19 +182,6 @@ def parse_cores(text: str) -> set[int]:
     """Return the cores of a range such as "16-23"."""
     first, last = map(int, text.split("-"))
     return set(range(first, last + 1))
-
-
-def memory_bytes(pid: int) -> int:
-    """Return the memory of a process and its children, each shared page counted once in all."""
-    root = psutil.Process(pid)
-    total = 0
-    for process in (root, *root.children(recursive=True)):
-        try:
-            rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        total += next(int(line.split()[1]) for line in rollup.splitlines() if line[:4] == "Pss:")
-    return total << 10
 
 
 def longest_stall(before: dict[float, float], after: dict[float, float]) -> float:

@@ -24,7 +24,7 @@ class CallRecorder:
         self._calls: dict[str, set[tuple[str, str]]] = {}
         self._phase = ""
         self._start_following()
-        # A fork goes on with what is profiled, but without the thread.
+        # A fork keeps the profile functions, but not the thread.
         os.register_at_fork(after_in_child=self._restart)
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
