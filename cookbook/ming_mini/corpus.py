@@ -14,6 +14,7 @@ from random import Random
 import numpy as np
 
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
+from cookbook.ming_mini.replicas import ALONE, Replicas
 from cookbook.ming_mini.sentences import SPOKEN, Split, sentences
 from cookbook.ming_mini.speakers import PRESETS, Speaker, training_speakers
 from cookbook.ming_mini.synthesize import Clip, clips
@@ -94,16 +95,23 @@ def _write(path: Path, chunk: Chunk) -> None:
 
 
 class CorpusFolder:
-    """Read every chunk of a folder once, as they appear."""
+    """Read every chunk of a folder once, as they appear, or every chunk of a share of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, replicas: Replicas = ALONE) -> None:
+        """Read this copy's share: of N copies, every N-th chunk."""
         self._folder, self._seen = folder, set[Path]()
+        self._replicas = replicas
 
     def new_chunks(self, most: int = 4) -> Iterator[Chunk]:
         """Return new chunks, a few at a time."""
-        for path in sorted(set(self._folder.glob("chunk-*.npz")) - self._seen)[:most]:
+        paths = {path for path in self._folder.glob("chunk-*.npz") if self._is_ours(path)}
+        for path in sorted(paths - self._seen)[:most]:
             self._seen.add(path)
             yield self.read_chunk(path)
+
+    def _is_ours(self, path: Path) -> bool:
+        number = int(path.stem.removeprefix("chunk-"))
+        return number % self._replicas.count == self._replicas.rank
 
     def read_chunk(self, path: Path) -> Chunk:
         """Read one chunk."""

@@ -4,11 +4,12 @@
 
 The VAE's weights come from `--vae`, the folder of its run or the file of a packed one. The talker
 is new, or that of a packed file (`--start`). `--pause` ends a call before the run is over; the next
-call continues from the state in `--output`.
+call continues from the state in `--output`. `torchrun` trains copies on several GPUs
+(`replicas.py`).
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,7 @@ from cookbook.ming_mini.layout import configurations, write_layout
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.prefetch import Prefetch
+from cookbook.ming_mini.replicas import ALONE, Replicas, join_replicas
 from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
 from cookbook.ming_mini.talker_init import new_talker, start_from
 from cookbook.ming_mini.train_vae import VAE
@@ -94,8 +96,9 @@ class Trainer:
         store: PatchStore,
         device: torch.device,
         packed: Path | None = None,
+        replicas: Replicas = ALONE,
     ) -> None:
-        """Build the talker.
+        """Build the talker, one of several copies if there are `replicas`.
 
         With `packed`, the file or the folder of a trained talker, training starts from it. That
         may have fewer layers.
@@ -107,10 +110,12 @@ class Trainer:
         self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
         run = choose_runner(settings.compile, device)
         self.velocity = partial(run, self.talker.cfm.model)
-        self.random = torch.Generator(device).manual_seed(settings.seed)
+        self.replicas = replicas
+        self.random = torch.Generator(device).manual_seed(replicas.seed(settings.seed))
         self.step = 0
-        weights = (*self.talker.parameters(), *self.sketch.parameters())
-        self._store, self._descent = store, Optimizer(weights, betas=(0.9, 0.98), decay=0.01)
+        self._weights = (*self.talker.parameters(), *self.sketch.parameters())
+        replicas.start_equal(self._weights)
+        self._store, self._descent = store, Optimizer(self._weights, betas=(0.9, 0.98), decay=0.01)
         self._replay = StepReplay(self._improve, self.random, settings.record)
         self.average = Average(self.talker)
 
@@ -122,11 +127,16 @@ class Trainer:
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
         self.step = state["step"]
-        self.random.manual_seed(self.settings.seed + self.step)
+        self.random.manual_seed(self.replicas.seed(self.settings.seed) + self.step)
         return float(state["spent"])
 
     def save(self, folder: Path, spent: float) -> None:
-        """Write the averaged weights, and the state of a run that took `spent` seconds so far."""
+        """Write the averaged weights, and the state of a run that took `spent` seconds so far.
+
+        Of several copies only the first one writes.
+        """
+        if not self.replicas.is_first:
+            return
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         save_state({**parts, "step": self.step, "spent": spent}, folder, TALKER)
         save_pieces(self.average.tensors, folder, TALKER, self.settings.split_bytes)
@@ -139,6 +149,10 @@ class Trainer:
             "average": self.average,
             "optimizer": self._descent,
         }
+
+    def meet(self, goes_on: bool) -> bool:
+        """Average the copies' weights if it is time. Returns whether the training goes on."""
+        return self.replicas.meet(self.step, goes_on, self._weights)
 
     def train(self, batch: Batch, progress: float) -> TalkerLosses:
         """Run one step. Returns its losses, which the next step overwrites."""
@@ -209,19 +223,22 @@ def run(
 ) -> None:
     """Train until the time is over; prints every five seconds, saves every minute."""
     add_chunks(library, tokenizer, corpus.wait(120))
-    settings = trainer.settings
+    settings, replicas = trainer.settings, trainer.replicas
+    seed = replicas.seed(settings.seed)
     batches = Prefetch(
-        Batcher(library.tables, prompt_frame(tokenizer), settings.patches, settings.seed).draw
+        Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed).draw
     )
     meter, printed, saved = MeanMeter(), clock.elapsed, clock.elapsed
-    while clock.running:
+    while trainer.meet(clock.running):
         losses = trainer.train(batches.draw(), clock.progress)
         if trainer.step % 10 == 0:
             meter.add({name: value.item() for name, value in vars(losses).items()})
         if clock.elapsed - printed > 5:
             printed = clock.elapsed
             hours = library.tables.seconds / 3600
-            print(f"{printed:.0f} s, step {trainer.step}, {hours:.2f} h", meter.flush(), flush=True)
+            done = f"{printed:.0f} s, step {trainer.step}, {hours:.2f} h"
+            if replicas.is_first:
+                print(done, meter.flush(), flush=True)
             batches.rest()
             add_chunks(library, tokenizer, corpus.new_chunks())
         if clock.elapsed - saved > 60:
@@ -246,17 +263,18 @@ def train(
     args: argparse.Namespace,
     settings: Settings,
     configs: tuple[TalkerConfig, VAEConfig],
-    corpus: CorpusFolder,
+    open_corpus: Callable[[Path, Replicas], CorpusFolder],
     tokenizer: PromptTokenizer,
 ) -> Trainer:
     """Train, or continue to train, as the command line says."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    device = torch.device(args.device)
+    replicas, device = join_replicas(torch.device(args.device))
     config, vae_config = configs
     vae = trained_vae(vae_config, args.vae, device)
     library = Library(vae, int(settings.hours * PATCHES_AN_HOUR), device)
-    trainer = Trainer(config, settings, library.store, device, args.start)
+    trainer = Trainer(config, settings, library.store, device, args.start, replicas)
     clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
+    corpus = open_corpus(args.corpus, replicas)
     run(trainer, library, corpus, args.output, clock, tokenizer)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
     return trainer
@@ -265,7 +283,7 @@ def train(
 def main() -> None:
     """Train Ming-mini's talker."""
     args, settings = parse_arguments()
-    train(args, settings, configurations(), CorpusFolder(args.corpus), mini_tokenizer())
+    train(args, settings, configurations(), CorpusFolder, mini_tokenizer())
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import numpy as np
 
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
+from cookbook.ming_mini.replicas import ALONE, Replicas
 from cookbook.ming_mini.synthesize import SynthesisError
 from cookbook.ming_mini.vocoder import RATE
 from cookbook.ming_mini_2.thinker.spoken_texts import read_texts
@@ -82,8 +83,8 @@ def write_chunk(path: Path, clips: Sequence[VoiceClip]) -> float:
 class VoiceCorpusFolder(CorpusFolder):
     """Read every chunk of a folder once, as they appear; speakers are numbered as they are met."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, replicas: Replicas = ALONE) -> None:
+        super().__init__(folder, replicas)
         self._numbers: dict[str, int] = {}
 
     def read_chunk(self, path: Path) -> Chunk:

@@ -19,8 +19,8 @@ SETTINGS = replace(train_talker.Settings(), hours=60.0)
 def main() -> None:
     """Train, or continue to train."""
     args, settings = train_talker.parse_arguments(__doc__, SETTINGS)
-    corpus = VoiceCorpusFolder(args.corpus)
-    train_talker.train(args, settings, configurations(VOICES), corpus, prompt_tokenizer())
+    configs = configurations(VOICES)
+    train_talker.train(args, settings, configs, VoiceCorpusFolder, prompt_tokenizer())
 
 
 if __name__ == "__main__":
