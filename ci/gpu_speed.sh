@@ -110,7 +110,8 @@ serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
 start_mps() {
     export CUDA_MPS_PIPE_DIRECTORY="$WORK/mps/pipe" CUDA_MPS_LOG_DIRECTORY="$WORK/mps/log"
     mkdir -p "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY"
-    nvidia-cuda-mps-control -d
+    # It serves all GPUs: clients choose theirs by its number among all.
+    env -u CUDA_VISIBLE_DEVICES nvidia-cuda-mps-control -d
 }
 tell_mps() { echo "$*" | nvidia-cuda-mps-control; }
 end_mps() {
