@@ -1,6 +1,6 @@
 """Train copies of a model on several GPUs; their weights are averaged every few steps.
 
-    torchrun --nproc-per-node 3 -m cookbook.ming_mini.train_talker ...
+    torchrun --nproc-per-node 3 -m -- cookbook.ming_mini.train_talker --corpus DIR ...
 
 Each copy has a process, a GPU, a share of the corpus and an optimizer of its own, so that a step
 stays one CUDA graph. Without torchrun there is one copy, and nothing is averaged.
