@@ -10,12 +10,32 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import torch
 import torch._dynamo
 import torch._inductor.config
+from torch._inductor.choices import InductorChoices
+from torch._inductor.virtualized import V
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 RECOMPILE_LIMIT = 64
 """Compilations of one function, for its shapes and modes; after PyTorch's own 8 it runs eagerly."""
+
+
+LONGEST_ROW = 1024
+"""Numbers of a row that are summed at once, in a GPU's registers."""
+
+
+class WholeRows(InductorChoices):
+    """Sum rows of up to `LONGEST_ROW` numbers at once, which PyTorch else does in several loops.
+
+    A later loop reads what an earlier one has stored, and nothing waits for the stores: PyTorch
+    2.11 has no barrier there, and Triton 3.6 may give numbers to other threads than those that
+    stored them. Gradients through two norms in a row were wrong by a factor of a thousand.
+    """
+
+    @staticmethod
+    def should_use_persistent_reduction(features: Any, cooperative_reduction: bool) -> bool:
+        """Return whether a kernel keeps its rows in registers."""
+        return bool(V.graph.sizevars.statically_known_leq(features.reduction_numel, LONGEST_ROW))
 
 
 class Runner(Protocol):
@@ -40,9 +60,9 @@ class Compiled:
 
     def __init__(self, dynamic: bool, backend: str = "inductor") -> None:
         torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
+        torch._inductor.config.inductor_choices_class = WholeRows
         # PyTorch fuses sums over rows with sums over columns since 2.10, and has dropped sums that
-        # are parts of one tensor (github.com/pytorch/pytorch/issues/193061). Gradients of drawing
-        # were wrong in 2.11; that this is why is not shown yet.
+        # are parts of one tensor (github.com/pytorch/pytorch/issues/193061).
         torch._inductor.config.triton.mix_order_reduction = False
         self._dynamic, self._backend = dynamic, backend
         self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}

@@ -28,6 +28,7 @@ from cookbook.ming_mini_2.image.vae import LatentCodec, new_vae
 from cookbook.ming_mini_2.image.velocity import VelocityModel
 
 pytestmark = pytest.mark.gpu
+STEPS = 12
 
 
 def test_a_recorded_vae_learns_what_a_plain_one_does(example_files: Path) -> None:
@@ -74,16 +75,19 @@ def test_compiled_gradients_are_eager_ones_at_the_size_that_is_trained(
     pictures = torch.randn(2, examples, 16, 32, 32, device=device)
     rows = torch.nn.functional.normalize(torch.randn(examples, 64, 128, device=device), dim=-1)
 
-    def gradients(run: Runner) -> dict[str, Tensor]:
+    def gradients(run: Runner, seed: int) -> dict[str, Tensor]:
         transformer.zero_grad(set_to_none=True)
-        random = torch.Generator(device).manual_seed(2)
+        random = torch.Generator(device).manual_seed(seed)
         predict = VelocityModel(transformer, run).predict
         with torch.autocast("cuda", torch.bfloat16):
             flow_loss(predict, pictures[0], rows, pictures[1] if edits else None, random).backward()
         named = transformer.named_parameters()
         return {name: one.grad.clone() for name, one in named if one.grad is not None}
 
-    plain, compiled = gradients(run_eager), gradients(choose_runner(True, device))
-    assert plain.keys() == compiled.keys()
-    for name, wanted in plain.items():
-        assert (compiled[name] - wanted).norm() <= 0.1 * wanted.norm(), name
+    # A first step may be right by chance, in memory that is still new.
+    compiled_run = choose_runner(True, device)
+    for seed in range(STEPS):
+        plain, compiled = gradients(run_eager, seed), gradients(compiled_run, seed)
+        assert plain.keys() == compiled.keys()
+        for name, wanted in plain.items():
+            assert (compiled[name] - wanted).norm() <= 0.1 * wanted.norm(), (seed, name)
