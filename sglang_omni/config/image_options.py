@@ -47,6 +47,9 @@ class ImageOptions:
     max_batch_size: Count = 4
     """Maximum number of images in a step."""
 
+    rest: Annotated[Number, Field(ge=0, le=10)] = 1.0
+    """How long images rest after a step while answers on the same device wait, in parts of it."""
+
     max_images: Count = 16
     """Maximum number of images in progress in a replica; others wait."""
 

@@ -46,6 +46,7 @@ ENGINE_COUNTERS = {
     "steps": EngineCounter("Steps of the engine"),
     "step_seconds": EngineCounter("Seconds spent in steps"),
     "busy_seconds": EngineCounter("Seconds spent in computing"),
+    "rested_seconds": EngineCounter("Seconds in which images gave way to answers"),
     "image_steps": EngineCounter("Steps of all images: a step of four images at once is four"),
     "patches": EngineCounter("Patches of speech, each a fraction of a second of one voice"),
     "audio_seconds": EngineCounter("Seconds of generated audio"),

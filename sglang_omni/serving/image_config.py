@@ -9,6 +9,7 @@ from sglang_omni.config.tree import Config
 from sglang_omni.engines.image.contract import ImageSettings
 from sglang_omni.engines.image.launch import build_environment
 from sglang_omni.engines.runtime.process import ProcessSpec
+from sglang_omni.engines.runtime.shared_count import SharedCount
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.placement.place_options import Place, get_places
 from sglang_omni.serving.engine_config import (
@@ -71,8 +72,16 @@ def _get_device(config: Config) -> str:
     return resolve_device(config.device if own == "auto" else own)
 
 
-def build_image_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
+def build_image_specs(
+    config: Config, checkpoint: Path, waiting: SharedCount | None = None
+) -> tuple[ProcessSpec, ...]:
     """Return the replicas of the image engine: one for each entry of `place` or `gpus`, or one.
+
+    Args:
+        config: The server's configuration.
+        checkpoint: The model folder.
+        waiting: The answers that wait for their first output. Replicas that share a device with
+            the engines of answers give way to them.
 
     Raises:
         ConfigError: A place cannot be used.
@@ -88,6 +97,7 @@ def build_image_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ..
         max_images=options.max_images,
         max_batch_size=options.max_batch_size,
         threads=get_num_threads() if device == "cpu" else None,
+        rest=options.rest,
     )
     deadlines = get_deadlines(options)
     spec = ProcessSpec(
@@ -103,9 +113,37 @@ def build_image_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ..
     places = get_places(config, "image", device) or (
         (Place(),) if device == "cpu" else tuple(Place(gpus=(gpu,)) for gpu in options.gpus or (0,))
     )
-    return spread(
-        spec, [replace(settings, device=place.device) for place in places], places, config
-    )
+    all_settings = [
+        replace(
+            settings,
+            device=place.device,
+            waiting=waiting if _answers_share_device(config, device, place) else None,
+        )
+        for place in places
+    ]
+    return spread(spec, all_settings, places, config)
+
+
+def _answers_share_device(config: Config, device: str, place: Place) -> bool:
+    """Return whether the thinker or a talker computes where this replica does."""
+    if place.node or resolve_device(config.device) != device:
+        return False
+    if device == "cpu":
+        return True
+    return not (_thinker_gpus(config) | _talker_gpus(config)).isdisjoint(place.gpus)
+
+
+def _thinker_gpus(config: Config) -> set[int]:
+    """Return the thinker's GPUs on this machine."""
+    options = config.thinker
+    return set(options.gpus or range((options.tp_size or 1) // options.nodes))
+
+
+def _talker_gpus(config: Config) -> set[int]:
+    """Return the talkers' GPUs on this machine."""
+    if places := get_places(config, "talker", "cuda"):
+        return {gpu for place in places if not place.node for gpu in place.gpus}
+    return set(config.talker.gpus or (0,))
 
 
 def _resolve_image_dtype(config: Config, options: ImageOptions, device: str) -> str:

@@ -1,6 +1,6 @@
 """Holds the image engine: its processes, and what is asked of the model in the API process."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,9 @@ from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.draw import ImagePipeline, QueryRows
+from sglang_omni.pipeline.first_outputs import FirstOutputs
 from sglang_omni.pipeline.image_request import ImageRequest
-from sglang_omni.pipeline.request import ChatRequest
+from sglang_omni.pipeline.request import ChatRequest, Event
 from sglang_omni.pipeline.respond import Admit
 from sglang_omni.protocol.errors import ImagesUnavailable
 from sglang_omni.serving.image_config import (
@@ -27,16 +28,28 @@ from sglang_omni.serving.media_engines import MediaEngines
 
 
 class ImageEngine:
-    """The replicas of the image engine (`pool`), and the model's `format` of images."""
+    """The replicas of the image engine (`pool`), and the model's `format` of images.
+
+    `first_outputs` are the answers that images give way to.
+    """
 
     def __init__(self, config: Config, checkpoint: Path, chat: ChatFormat) -> None:
         """Create the engine without starting it. Raises `StartupError`."""
-        self.pool = EnginePool(build_image_specs(config, checkpoint))
+        self.first_outputs = FirstOutputs()
+        specs = build_image_specs(config, checkpoint, self.first_outputs.waiting)
+        self._rests = any(spec.settings.waiting is not None for spec in specs)
+        self.pool = EnginePool(specs)
         self.format = family_of(checkpoint).image_format(checkpoint, chat)
         self._chat = chat
         # All requests have the same query tokens, so they share the memory.
         memory = SharedArray()
         self._query_rows = QueryRows(memory, memory.write(self.format.query_rows))
+
+    def watch(
+        self, events: AsyncGenerator[Event, None], is_spoken: bool
+    ) -> AsyncGenerator[Event, None]:
+        """Return the events of an answer to which images give way, if they share its device."""
+        return self.first_outputs.watch(events, is_spoken) if self._rests else events
 
     def create_pipeline(
         self,
@@ -87,6 +100,12 @@ class OptionalImageEngine:
     engine: ImageEngine | None
     model: str
     absence: str
+
+    def watch(
+        self, events: AsyncGenerator[Event, None], is_spoken: bool
+    ) -> AsyncGenerator[Event, None]:
+        """Return the events of an answer, to which images give way if there are any."""
+        return events if self.engine is None else self.engine.watch(events, is_spoken)
 
     def require(self) -> ImageEngine:
         """Return the engine. Raises `ImagesUnavailable` if the server draws no images."""

@@ -299,7 +299,7 @@ class Server:
         sampling = apply_answer_grammar(request, self._chat)
         if self.supports_grammar and build_check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
-        return self._admission.with_timeout(request, events)
+        return self._answer(request, events)
 
     def cut_recording(
         self, recording: SharedDescriptor | str, rules: CutRules, tenant: str | None, field: str
@@ -324,14 +324,21 @@ class Server:
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Synthesise a text once it is admitted. Raises `Overloaded`."""
         self._require_started()
-        return self._admission.with_timeout(request, self._pipeline().speak(request))
+        return self._answer(request, self._pipeline().speak(request))
 
     def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Synthesise a text while it is still being received. Raises `Overloaded`."""
         self._require_started()
-        return self._admission.with_timeout(request, self._pipeline().stream_speech(request, text))
+        return self._answer(request, self._pipeline().stream_speech(request, text))
+
+    def _answer(
+        self, request: ChatRequest | SpeechRequest, events: AsyncGenerator[Event, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Return the events of an answer within its time limit; images give way to its first."""
+        events = self._image.watch(events, request.voice is not None)
+        return self._admission.with_timeout(request, events)
 
     def _require_started(self) -> None:
         """Raise `EngineUnavailable` until the thinker and the talker were ready once."""

@@ -141,6 +141,7 @@ VALUES = {
     "image.backend": ("fast", "fast"),
     "image.fp8": ("true", True),
     "image.max_batch_size": ("2", 2),
+    "image.rest": ("0.5", 0.5),
     "image.max_images": ("8", 8),
     "image.steps": ("20", 20),
     "image.max_steps": ("50", 50),

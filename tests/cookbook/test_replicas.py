@@ -1,12 +1,12 @@
 """Copies of a model that train apart and meet."""
 
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as multiprocessing
 
 from cookbook.ming_mini.corpus import CorpusFolder
 from cookbook.ming_mini.replicas import ALONE, PERIOD, Replicas, join_replicas
@@ -36,8 +36,13 @@ def test_copies_draw_with_seeds_of_their_own() -> None:
 
 def test_every_chunk_is_in_one_copys_share(tmp_path: Path) -> None:
     for number in range(7):
-        arrays = {"samples": np.zeros(2), "offsets": np.arange(2), "speakers": np.array([number])}
-        np.savez(tmp_path / f"chunk-{number:05d}.npz", texts=np.array(["a"]), **arrays)
+        np.savez(
+            tmp_path / f"chunk-{number:05d}.npz",
+            samples=np.zeros(2),
+            offsets=np.arange(2),
+            speakers=np.array([number]),
+            texts=np.array(["a"]),
+        )
     folders = [CorpusFolder(tmp_path, Replicas(rank, 3)) for rank in range(3)]
     shares = [
         [int(chunk.speakers[0]) for chunk in (*folder.new_chunks(), *folder.new_chunks())]
@@ -48,7 +53,8 @@ def test_every_chunk_is_in_one_copys_share(tmp_path: Path) -> None:
 
 def test_copies_start_equal_meet_every_few_steps_and_end_together(tmp_path: Path) -> None:
     rendezvous = tmp_path / "rendezvous"
-    multiprocessing.spawn(_copy, (f"file://{rendezvous}", tmp_path), COPIES)
+    with get_context("spawn").Pool(COPIES) as pool:
+        pool.starmap(_copy, [(rank, f"file://{rendezvous}", tmp_path) for rank in range(COPIES)])
     seen = [torch.load(tmp_path / f"{rank}.pt") for rank in range(COPIES)]
     assert torch.equal(seen[0]["start"], seen[1]["start"])
     assert seen[0]["start"].tolist() == [[0, 0], [0, 0]]

@@ -119,6 +119,24 @@ def test_a_seed_draws_the_same_image_alone_and_among_others(drawing: RunningServ
     assert is_another_image(alone - other, alone - images[1])
 
 
+def test_images_give_way_to_the_first_audio_of_speech(drawing: RunningServer) -> None:
+    speech = {"input": "Good morning.", "response_format": "wav"}
+    before = drawing.engine("image")["counters"]["rested_seconds"]
+    with drawing_in_progress(drawing, MANY_STEPS) as events:
+        # What waited meanwhile shows with the engine's next report of its counters.
+        def has_rested() -> bool:
+            reply = httpx.post(f"{drawing.api}/audio/speech", json=speech, timeout=120)
+            assert reply.status_code == 200, reply.text
+            return bool(drawing.engine("image")["counters"]["rested_seconds"] > before)
+
+        wait_until(has_rested, 60 * PATIENCE, "a rest")
+        assert next(events)["type"] == "image_generation.progress"
+    wait_until(lambda: is_image_engine_idle(drawing), 30 * PATIENCE, "the engine is idle")
+    rested = drawing.engine("image")["counters"]["rested_seconds"]
+    draw(drawing)
+    assert drawing.engine("image")["counters"]["rested_seconds"] == rested
+
+
 def test_a_response_draws_and_its_image_is_changed_in_the_next_one(
     drawing: RunningServer, client: openai.OpenAI
 ) -> None:

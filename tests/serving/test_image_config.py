@@ -6,6 +6,7 @@ import pytest
 
 from sglang_omni.config.load import load_config
 from sglang_omni.config.tree import Config
+from sglang_omni.engines.runtime.shared_count import SharedCount
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.protocol.errors import ConfigError
 from sglang_omni.serving.image_config import build_image_specs, draws_images, explain_no_images
@@ -73,3 +74,25 @@ def test_the_device_and_the_type_may_differ_from_the_other_engines() -> None:
 def test_a_long_step_does_not_make_the_engine_unready() -> None:
     (spec,) = build_image_specs(config(device="cpu", image__step_deadline_s=40), TINY)
     assert spec.unready_after_s == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "gives_way"),
+    [
+        ({"device": "cpu"}, [True]),
+        ({"device": "cuda"}, [True]),
+        ({"device": "cuda", "image__gpus": "1"}, [False]),
+        ({"device": "cuda", "image__gpus": "1,2", "talker__gpus": "2"}, [False, True]),
+        ({"device": "cuda", "image__gpus": "1,2", "thinker__tp_size": 2}, [True, False]),
+        ({"device": "cuda", "image__gpus": "3,0", "thinker__gpus": "3"}, [True, True]),
+        ({"device": "cuda", "image__place": "local:1,local:0"}, [False, True]),
+        ({"device": "cuda", "image__device": "cpu"}, [False]),
+    ],
+)
+def test_images_give_way_where_answers_share_their_device(
+    options: dict[str, object], gives_way: list[bool]
+) -> None:
+    waiting = SharedCount()
+    specs = build_image_specs(config(**options, image__rest=0.5), TINY, waiting)
+    assert [spec.settings.waiting is waiting for spec in specs] == gives_way
+    assert {spec.settings.rest for spec in specs} == {0.5}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
+from sglang_omni.engines.runtime.shared_count import SharedCount
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,9 @@ class ImageSettings:
         max_images: The maximum number of images in the making; others wait.
         max_batch_size: The maximum number of images in one step.
         threads: CPU threads of PyTorch; None keeps its default.
+        waiting: The answers that wait for their first output on the same device; None if there are
+            none, so that images never rest.
+        rest: How long images then rest after a step, in parts of it.
 
     `backend` and `fp8` are those of `ModelFamily.load_image_model`.
     """
@@ -27,6 +31,8 @@ class ImageSettings:
     max_images: int = 16
     max_batch_size: int = 4
     threads: int | None = None
+    waiting: SharedCount | None = None
+    rest: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from sglang_omni.engines.image.contract import (
     ImageEngineInfo,
     ImageSettings,
 )
+from sglang_omni.engines.image.rest import Rest
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.models.image import ImageInProgress, ImageInput, ImageModel
@@ -20,6 +21,11 @@ from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, OmniError
 from sglang_omni.system.gpu_memory import count_gpu_memory
 from sglang_omni.system.progress import report_progress
+
+TOTALS = (
+    *("steps", "image_steps", "finished", "aborted", "request_errors"),
+    *("busy_seconds", "rested_seconds"),
+)
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,8 @@ class ImageWorker:
         # In the order in which they are served: who has done a step goes to the end.
         self._running: dict[str, Drawing] = {}
         self._stalled: frozenset[str] = frozenset()
-        self._totals = dict.fromkeys(
-            ("steps", "image_steps", "finished", "aborted", "request_errors", "busy_seconds"), 0.0
-        )
+        self._rest = Rest(settings.waiting, settings.rest)
+        self._totals = dict.fromkeys(TOTALS, 0.0)
 
     @property
     def busy(self) -> bool:
@@ -56,7 +61,8 @@ class ImageWorker:
         """Drop cancelled requests, start waiting ones, and advance one batch by one step.
 
         Each image of the batch yields a `DrawProgress`, and after its last step a `DrawnImage`. An
-        invalid request yields its `OmniError`.
+        invalid request yields its `OmniError`. While answers wait for their first output, the step
+        begins a little later than it could (`rest`).
         """
         for request_id in work.cancellations:
             self._totals["aborted"] += 1
@@ -101,6 +107,7 @@ class ImageWorker:
         batch = self._choose()
         if not batch:
             return []
+        self._totals["rested_seconds"] += self._rest.finish()
         started_at = time.perf_counter()
         self._model.advance([drawing.image for drawing in batch.values()])
         results: StepResults = []
@@ -114,7 +121,9 @@ class ImageWorker:
                 results.append((request_id, self._finish(drawing)))
         self._totals["steps"] += 1
         self._totals["image_steps"] += len(batch)
-        self._totals["busy_seconds"] += time.perf_counter() - started_at
+        took_s = time.perf_counter() - started_at
+        self._totals["busy_seconds"] += took_s
+        self._rest.end_step(took_s)
         return results
 
     def _choose(self) -> dict[str, Drawing]:

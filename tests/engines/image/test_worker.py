@@ -20,6 +20,7 @@ from sglang_omni.engines.image.contract import (
 from sglang_omni.engines.image.worker import ImageWorker
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.runtime.shared_count import SharedCount
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.models.image import ImageInput
 from sglang_omni.models.ming.image.model import MingImageModel, load_image_model
@@ -189,6 +190,19 @@ def test_a_request_beyond_the_maximum_waits(worker: ImageWorker) -> None:
     assert worker.counters()["waiting"] == 2
     run(worker, {})
     assert worker.counters()["finished"] == 5
+
+
+def test_images_give_way_while_answers_wait(checkpoint: Path, model: MingImageModel) -> None:
+    waiting = SharedCount()
+    settings = ImageSettings(checkpoint, waiting=waiting, rest=3.0)
+    worker = ImageWorker(model, settings)
+    run(worker, {"1": small_request()})
+    assert worker.counters()["rested_seconds"] < 0.01
+    waiting.add(1)
+    run(worker, {"2": small_request()})
+    counters = worker.counters()
+    # The first of the three steps follows nothing.
+    assert counters["rested_seconds"] > counters["busy_seconds"] / 2 * 3 * 0.5
 
 
 def test_a_stalled_image_is_passed_over(worker: ImageWorker) -> None:
