@@ -4,6 +4,7 @@
 #   unit           everything that starts no engine
 #   parity         models, talker and thinker against the vectors of the released model
 #   end_to_end     the server as users meet it, on the CPU
+#   programs       the recipes that train models, and the programs that measure
 #   extended       servers that start, drain, fail and end; README's and the recipes' commands
 #   interpreted    kernels in Triton's interpreter, against their plain rules
 #   clients        clients from PyPI, each in an environment of its own, and requests of programs
@@ -23,7 +24,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-.venv/bin/python}
-[ $# -gt 0 ] || { sed -n '2,23p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,24p' "$0"; exit 2; }
 stage=$1; shift
 
 test() { "$PYTHON" -m pytest "$@"; }
@@ -43,6 +44,7 @@ case $stage in
 unit) test -m unit "$@" ;;
 parity) test -m parity "$@" ;;
 end_to_end) test -m server "$@" ;;
+programs) test -m programs --numprocesses 2 --no-loadscope-reorder "$@" ;;
 extended)
     # Those of whole servers behind a proxy have stages of their own.
     test -m extended --numprocesses 2 --no-loadscope-reorder \

@@ -15,7 +15,7 @@ from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.weights_archive import unpack_weights
 from tests.testing.golden import FULL_SET_ONLY, TINY, missing_cases, summarize_missing
 from tests.testing.parallel import WORKERS, is_worker, unit_of
-from tests.testing.subsets import subset_of
+from tests.testing.subsets import is_left_out, subset_of
 
 TESTS = Path(__file__).parent
 
@@ -48,6 +48,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(LONGEST_S))
     if is_worker(config):
         items.sort(key=lambda item: unit_of(item.nodeid) != "engines")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if collection_path.suffix != ".py":
+        return None
+    # Nothing is imported of files that would only be deselected.
+    path = collection_path.relative_to(TESTS.parent).as_posix()
+    return is_left_out(path, config.option.markexpr) or None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.testing import golden
 from tests.testing.golden import FULL_SET, summarize_missing
-from tests.testing.subsets import SUBSETS, is_below, subset_of
+from tests.testing.subsets import SUBSETS, is_below, is_left_out, subset_of
 
 ROOT = Path(__file__).parents[1]
 EXCLUSIVE = {*SUBSETS.values(), "soak", "long", "interpreted", "extended"}
@@ -28,6 +28,9 @@ def test_every_place_with_a_subset_exists(place: str) -> None:
         ("tests/serving/test_engine_config.py", "unit"),
         ("tests/faults/test_start.py", "faults"),
         ("tests/faults/test_load.py", "unit"),
+        ("tests/cookbook/test_pack.py", "programs"),
+        ("tests/benchmarks/serving/test_chats.py", "programs"),
+        ("tests/benchmarks/evaluation/test_tasks.py", "unit"),
     ],
 )
 def test_the_longest_path_decides(path: str, subset: str) -> None:
@@ -37,6 +40,15 @@ def test_the_longest_path_decides(path: str, subset: str) -> None:
 def test_a_folder_is_not_a_prefix_of_its_neighbour() -> None:
     assert is_below("tests/server/test_server.py", "tests/server")
     assert not is_below("tests/serving/test_engine_config.py", "tests/serv")
+
+
+def test_files_of_an_excluded_subset_are_left_out() -> None:
+    path = "tests/cookbook/test_pack.py"
+    assert is_left_out(path, "not programs and not extended")
+    assert is_left_out(path, "not extended and not programs")
+    for expression in ("", "programs", "extended", "not programs_of_others"):
+        assert not is_left_out(path, expression)
+    assert not is_left_out("tests/media/test_wav.py", "not programs and not extended")
 
 
 def test_each_collected_test_has_one_subset(request: pytest.FixtureRequest) -> None:
