@@ -23,7 +23,7 @@ class FirstOutputs:
         """Create the count, of no answers. Raises `OSError` without a file descriptor."""
         self.waiting = SharedCount()
 
-    async def watch(
+    async def track(
         self, events: AsyncGenerator[Event, None], is_spoken: bool
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of an answer, which waits until its first audio or text, or its end."""

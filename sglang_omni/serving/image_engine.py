@@ -45,11 +45,11 @@ class ImageEngine:
         memory = SharedArray()
         self._query_rows = QueryRows(memory, memory.write(self.format.query_rows))
 
-    def watch(
+    def track(
         self, events: AsyncGenerator[Event, None], is_spoken: bool
     ) -> AsyncGenerator[Event, None]:
         """Return the events of an answer to which images give way, if they share its device."""
-        return self.first_outputs.watch(events, is_spoken) if self._rests else events
+        return self.first_outputs.track(events, is_spoken) if self._rests else events
 
     def create_pipeline(
         self,
@@ -101,11 +101,11 @@ class OptionalImageEngine:
     model: str
     absence: str
 
-    def watch(
+    def track(
         self, events: AsyncGenerator[Event, None], is_spoken: bool
     ) -> AsyncGenerator[Event, None]:
         """Return the events of an answer, to which images give way if there are any."""
-        return events if self.engine is None else self.engine.watch(events, is_spoken)
+        return events if self.engine is None else self.engine.track(events, is_spoken)
 
     def require(self) -> ImageEngine:
         """Return the engine. Raises `ImagesUnavailable` if the server draws no images."""

@@ -25,8 +25,8 @@ async def events_of(*events: Event) -> AsyncGenerator[Event, None]:
 
 async def counts(outputs: FirstOutputs, is_spoken: bool, *events: Event) -> list[int]:
     """Return how many answers wait at each event, and after the last."""
-    watched = outputs.watch(events_of(*events), is_spoken)
-    found = [outputs.waiting.value async for _ in watched]
+    tracked = outputs.track(events_of(*events), is_spoken)
+    found = [outputs.waiting.value async for _ in tracked]
     return [*found, outputs.waiting.value]
 
 
@@ -49,10 +49,10 @@ async def test_a_spoken_answer_waits_for_its_first_audio() -> None:
 async def test_an_answer_that_ends_without_output_waits_no_more() -> None:
     assert await counts(FirstOutputs(), True, TextDelta("a")) == [1, 0]
     outputs = FirstOutputs()
-    watched = outputs.watch(events_of(Started(), TextDelta("a")), False)
-    await anext(watched)
+    tracked = outputs.track(events_of(Started(), TextDelta("a")), False)
+    await anext(tracked)
     assert outputs.waiting.value == 1
-    await watched.aclose()
+    await tracked.aclose()
     assert outputs.waiting.value == 0
 
 
@@ -63,5 +63,5 @@ async def test_an_answer_that_fails_waits_no_more() -> None:
 
     outputs = FirstOutputs()
     with pytest.raises(ValueError):  # noqa: PT011
-        [event async for event in outputs.watch(failing(), False)]
+        [event async for event in outputs.track(failing(), False)]
     assert outputs.waiting.value == 0
