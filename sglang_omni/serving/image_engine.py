@@ -101,12 +101,6 @@ class OptionalImageEngine:
     model: str
     absence: str
 
-    def track(
-        self, events: AsyncGenerator[Event, None], is_spoken: bool
-    ) -> AsyncGenerator[Event, None]:
-        """Return the events of an answer, to which images give way if there are any."""
-        return events if self.engine is None else self.engine.track(events, is_spoken)
-
     def require(self) -> ImageEngine:
         """Return the engine. Raises `ImagesUnavailable` if the server draws no images."""
         if self.engine is None:

@@ -337,7 +337,8 @@ class Server:
         self, request: ChatRequest | SpeechRequest, events: AsyncGenerator[Event, None]
     ) -> AsyncGenerator[Event, None]:
         """Return the events of an answer within its time limit; images give way to its first."""
-        events = self._image.track(events, request.voice is not None)
+        if self._image.engine is not None:
+            events = self._image.engine.track(events, request.voice is not None)
         return self._admission.with_timeout(request, events)
 
     def _require_started(self) -> None:

@@ -29,9 +29,9 @@ CHAT = {
     "audio": {"voice": "default", "format": "pcm16"},
 }
 MAX_FILES_TO_PCM = 25
-# Passed only when the answer pauses while it is spoken.
-TIMED = {"normalization/cuts.py"}
-# Longer than anything that runs at regular intervals waits.
+# Passed when the answer pauses while it is spoken; and every 30 s, chat or none.
+TIMED = {"normalization/cuts.py", "engines/runtime/shm_cleanup.py"}
+# Longer than anything else that runs at regular intervals waits.
 IDLE_S = 4.0
 # For what a process does after the last byte.
 SETTLE_S = 1.0
