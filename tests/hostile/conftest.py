@@ -26,7 +26,8 @@ class Attacked:
     headers: dict[str, str]
 
 
-@pytest.fixture(scope="session", params=["open", "keys"])
+# Most of what is judged here is a wait, so the second server doubles minutes.
+@pytest.fixture(scope="session", params=["open", pytest.param("keys", marks=pytest.mark.extended)])
 def running(request: pytest.FixtureRequest) -> Iterator[Attacked]:
     has_keys = request.param == "keys"
     access = Access(Keys((_digest(KEY),))) if has_keys else None

@@ -66,7 +66,8 @@ def spoken_form(text: str) -> str:
 
 
 def signs_in_words(text: str) -> str:
-    """Return a question with its signs in words."""
+    """Return a question with its signs in words, with or without blanks around them."""
+    text = re.sub(r"(?<=\d)([-+*/])(?=\d)", r" \1 ", text)
     for sign, words in SIGNS.items():
         text = text.replace(sign, words)
     return text.replace(" = ?", "?")

@@ -129,13 +129,13 @@ def _word_row(rng: Random, pool: Sequence[str]) -> str:
 
 def said_aloud(item: Item) -> SpokenText:
     """Return the question of an item as it is said: numbers and signs in words."""
-    text = spoken_form(item.question.replace("\u00d7", "*").replace(" x ", " * "))
+    text = spoken_form(re.sub(r"(?<=\d)( ?)[x\u00d7]\1(?=\d)", r"\1*\1", item.question))
     about = item.about or ("" if item.fixed else text)
     return SpokenText(text, item.answer, item.check, item.accept, about, item.fixed)
 
 
 def _can_be_said(text: str) -> bool:
-    """Return whether a text is of letters, and not too long; signs without blanks are not said."""
+    """Return whether a text is of letters, and not too long."""
     said = text.replace("'", "").replace("-", "").replace(" ", "").strip(".,?!:")
     plain = all(char.isalpha() or char in ".,?!:" for char in said)
     return plain and said.isascii() and len(text.split()) <= LONGEST_WORDS + 8

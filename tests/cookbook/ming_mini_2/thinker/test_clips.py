@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini_2.thinker.clip_folder import (
     SpokenClip,
     chunk_files,
@@ -24,6 +25,7 @@ from cookbook.ming_mini_2.thinker.spoken_texts import (
     SpokenText,
     rare_words,
     read_texts,
+    said_aloud,
     spoken_texts,
     training_texts,
     write_texts,
@@ -89,6 +91,22 @@ def test_clips_are_read_from_any_chunk_on_once(clips: Clips) -> None:
 def test_a_folder_without_chunks_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         next(clips_from(tmp_path, 0))
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("Please calculate 20-7.", "Please calculate twenty minus seven."),
+        ("20 - 7?", "twenty minus seven?"),
+        ("64-21+27", "sixty-four minus twenty-one plus twenty-seven."),
+        ("10x3", "ten times three."),
+        ("10 x 3", "ten times three."),
+        ("10 \u00d7 3 * 2", "ten times three times two."),
+        ("Is six x-rays' twenty-one less?", "Is six x-rays' twenty-one less?"),
+    ],
+)
+def test_signs_of_a_sum_are_said_with_or_without_blanks(written: str, said: str) -> None:
+    assert said_aloud(Item("sum_in_figures", written, "")).text == said
 
 
 def test_spoken_texts_survive_the_disk_and_find_their_answers(
