@@ -119,30 +119,44 @@ def _sum(rng: Random, wrong: int) -> Quiz:
     return Quiz(f"What is {one} + {other}?", str(right), others, about=f"{one} + {other}")
 
 
-def yes_no(rng: Random, lexicon: Lexicon) -> Item:
-    """Draw a question about kinds, numbers or letters."""
-    question, true = rng.choice((_is_kind, _is_even, _has_letter))(rng, lexicon)
-    return Item("yes_no", question, "Yes." if true else "No.")
+def yes_no(rng: Random, lexicon: Lexicon, explain: bool = False) -> Item:
+    """Draw a question about kinds, numbers or letters.
+
+    With `explain`, an answer about kinds first says of which one the thing is: "Milk is a drink, so
+    no." Its last word is the same.
+    """
+    question, true, reason = rng.choice((_is_kind, _is_even, _has_letter))(rng, lexicon)
+    answer = "yes" if true else "no"
+    answer = f"{reason}, so {answer}." if explain and reason else f"{answer.capitalize()}."
+    return Item("yes_no", question, answer, "last")
 
 
-def _is_kind(rng: Random, lexicon: Lexicon) -> tuple[str, bool]:
+def explained_yes_no(rng: Random, lexicon: Lexicon) -> Item:
+    """Ask `yes_no` for an answer that gives its reason."""
+    return yes_no(rng, lexicon, explain=True)
+
+
+def _is_kind(rng: Random, lexicon: Lexicon) -> tuple[str, bool, str]:
     kind, other = rng.sample(sorted(KINDS), 2)
     true = rng.random() < 0.5
-    word = _member(rng, kind if true else other, [other if true else kind])
-    return f"Is {word} {article(kind)}?", true
+    own, another = (kind, other) if true else (other, kind)
+    word = _member(rng, own, [another])
+    reason = f"{word[0].upper()}{word[1:]} is {article(own)}"
+    return f"Is {word} {article(kind)}?", true, reason
 
 
-def _is_even(rng: Random, lexicon: Lexicon) -> tuple[str, bool]:
+def _is_even(rng: Random, lexicon: Lexicon) -> tuple[str, bool, str]:
     number, even = rng.randrange(1000), rng.random() < 0.5
-    return f"Is {number} an {'even' if even else 'odd'} number?", (number % 2 == 0) == even
+    question = f"Is {number} an {'even' if even else 'odd'} number?"
+    return question, (number % 2 == 0) == even, ""
 
 
-def _has_letter(rng: Random, lexicon: Lexicon) -> tuple[str, bool]:
+def _has_letter(rng: Random, lexicon: Lexicon) -> tuple[str, bool, str]:
     word = rng.choice(lexicon.nouns[:600])
     inside = rng.random() < 0.5
     letters = sorted(set(word) if inside else set("abcdefghilmnoprstu") - set(word))
     letter = rng.choice(letters)
-    return f'Is there the letter {letter.upper()} in "{word}"?', letter in word
+    return f'Is there the letter {letter.upper()} in "{word}"?', letter in word, ""
 
 
 def fact(rng: Random, lexicon: Lexicon) -> Item:

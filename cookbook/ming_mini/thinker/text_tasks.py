@@ -153,10 +153,19 @@ def _count_next(rng: Random, lexicon: Lexicon) -> Item:
     return Item("count", ask, f"{number + step}.", "number", about=f"{side} {number}")
 
 
-def compare(rng: Random, lexicon: Lexicon) -> Item:
-    """Ask which is more, less, or first."""
+def compare(rng: Random, lexicon: Lexicon, explain: bool = False) -> Item:
+    """Ask which is more, less, or first.
+
+    With `explain`, an answer that depends on two things, the order of the numbers and the word that
+    asks, first says the one: "3 is less than 8, so it is Linda." Its last word is the same.
+    """
     maker = rng.choice((_compare_two, _compare_order, _compare_people, _compare_yes))
-    return maker(rng, lexicon)
+    return maker(rng, explain)
+
+
+def explained_comparison(rng: Random, lexicon: Lexicon) -> Item:
+    """Ask `compare` for an answer that gives its reason."""
+    return compare(rng, lexicon, explain=True)
 
 
 def two_numbers(rng: Random) -> tuple[int, int]:
@@ -172,14 +181,18 @@ def pair(one: int, other: int) -> str:
     return f"compare {min(one, other)} {max(one, other)}"
 
 
-def _compare_two(rng: Random, lexicon: Lexicon) -> Item:
+def _relation(one: int, other: int) -> str:
+    return f"{one} is {'more' if one > other else 'less'} than {other}"
+
+
+def _compare_two(rng: Random, explain: bool) -> Item:
     one, other = two_numbers(rng)
     ask, choose = rng.choice((("larger", max), ("smaller", min), ("greater", max), ("less", min)))
     question = f"Which is {ask}, {one} or {other}?"
     return Item("compare", question, f"{choose(one, other)}.", "number", about=pair(one, other))
 
 
-def _compare_order(rng: Random, lexicon: Lexicon) -> Item:
+def _compare_order(rng: Random, explain: bool) -> Item:
     numbers = rng.sample(range(rng.choice((10, 100))), rng.randint(3, 5))
     down = rng.random() < 0.3
     ask = "from large to small" if down else "from small to large"
@@ -187,7 +200,7 @@ def _compare_order(rng: Random, lexicon: Lexicon) -> Item:
     return Item("compare", f"Order these {ask}: {', '.join(map(str, numbers))}", answer)
 
 
-def _compare_people(rng: Random, lexicon: Lexicon) -> Item:
+def _compare_people(rng: Random, explain: bool) -> Item:
     one, other = two_numbers(rng)
     first, second = rng.sample(FRIENDS, 2)
     first, second, thing = first.capitalize(), second.capitalize(), rng.choice(THINGS)
@@ -195,12 +208,14 @@ def _compare_people(rng: Random, lexicon: Lexicon) -> Item:
     winner = first if (one > other) == more else second
     asked = "more" if more else "fewer"
     ask = f"{first} has {one} {thing}s and {second} has {other}. Who has {asked}?"
-    return Item("compare", ask, f"{winner}.")
+    answer = f"{_relation(one, other)}, so it is {winner}." if explain else f"{winner}."
+    return Item("compare", ask, answer, "last")
 
 
-def _compare_yes(rng: Random, lexicon: Lexicon) -> Item:
+def _compare_yes(rng: Random, explain: bool) -> Item:
     one, other = two_numbers(rng)
     more = rng.random() < 0.5
     ask = f"Is {one} {'more' if more else 'less'} than {other}?"
-    answer = "Yes." if (one > other) == more else "No."
-    return Item("compare", ask, answer, about=pair(one, other))
+    answer = "yes" if (one > other) == more else "no"
+    answer = f"{_relation(one, other)}, so {answer}." if explain else f"{answer.capitalize()}."
+    return Item("compare", ask, answer, "last", about=pair(one, other))

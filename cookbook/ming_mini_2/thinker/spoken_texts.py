@@ -47,13 +47,17 @@ SPOKEN: Mapping[Maker, float] = {
     chatter.chatter: 1.0,
     facts.known_fact: 2.0,
     choices.fact: 2.0,
-    choices.yes_no: 1.0,
-    text_tasks.compare: 1.0,
+    choices.explained_yes_no: 1.0,
+    text_tasks.explained_comparison: 1.0,
     text_tasks.spell: 1.0,
     dialogs.unknown: 0.3,
 }
 """Text tasks that are also spoken, and their relative frequencies."""
-WEAK: Mapping[Maker, float] = {text_tasks.compare: 2.0, choices.yes_no: 2.0, text_tasks.spell: 1.0}
+WEAK: Mapping[Maker, float] = {
+    text_tasks.explained_comparison: 2.0,
+    choices.explained_yes_no: 2.0,
+    text_tasks.spell: 1.0,
+}
 """Those that are answered worst, and their frequencies among further questions."""
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, product
 from random import Random
 
 import numpy as np
@@ -17,7 +17,7 @@ from cookbook.ming_mini.thinker.arithmetic import (
     sums,
 )
 from cookbook.ming_mini.thinker.checks import is_right
-from cookbook.ming_mini.thinker.choices import choice, kind, option
+from cookbook.ming_mini.thinker.choices import choice, explained_yes_no, kind, option, yes_no
 from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.picture_labels import NAMES, mark_tokens
 from cookbook.ming_mini.thinker.picture_tasks import (
@@ -30,6 +30,7 @@ from cookbook.ming_mini.thinker.position_tasks import describe_cell
 from cookbook.ming_mini.thinker.scenes import COLOURS, FONTS, SHAPES, DrawnShape, Lettering, Scene
 from cookbook.ming_mini.thinker.speech_tasks import SIGNS, spoken_form
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, TAUGHT_ONLY, Kind, groups
+from cookbook.ming_mini.thinker.text_tasks import compare, explained_comparison
 from cookbook.ming_mini.thinker.training_tasks import NO_PICTURE, NO_RECORDING
 from cookbook.ming_mini.thinker.words import KINDS as KINDS_OF_THINGS
 from cookbook.ming_mini.thinker.words import OPPOSITES
@@ -203,6 +204,25 @@ def test_a_sum_in_words_is_the_sum_in_signs() -> None:
     assert any(re.fullmatch(r"What is [a-z-]+ times [a-z-]+\?", text) for text in asked)
     assert any(re.fullmatch(r"Add \d+ and \d+\.", text) for text in asked)
     assert not any(sign in text for text in asked for sign in SIGNS)
+
+
+def test_an_explained_answer_ends_like_the_short_one_and_its_reason_holds() -> None:
+    reasons = {"numbers": 0, "kinds": 0}
+    pairs = ((compare, explained_comparison), (yes_no, explained_yes_no))
+    for (short, explained), seed in product(pairs, range(400)):
+        plain, item = short(Random(seed), LEXICON), explained(Random(seed), LEXICON)
+        assert (plain.question, plain.check) == (item.question, item.check)
+        assert is_right(plain, item.answer)
+        if found := re.fullmatch(r"(\d+) is (more|less) than (\d+), so .+\.", item.answer):
+            reasons["numbers"] += 1
+            assert (int(found[1]) > int(found[3])) == (found[2] == "more")
+            assert {found[1], found[3]} <= set(re.findall(r"\d+", item.question))
+        elif found := re.fullmatch(r"(.+) is an? (.+), so (yes|no)\.", item.answer):
+            reasons["kinds"] += 1
+            assert found[1].lower() in (word.lower() for word in KINDS_OF_THINGS[found[2]])
+        else:
+            assert item == plain
+    assert min(reasons.values()) > 50
 
 
 def test_without_a_picture_none_is_described() -> None:
