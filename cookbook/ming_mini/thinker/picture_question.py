@@ -9,13 +9,17 @@ from cookbook.ming_mini.thinker.scenes import DrawnShape, Scene
 
 @dataclass(frozen=True)
 class PictureQuestion:
-    """A question about a scene with its right and some wrong answers, without full stops."""
+    """A question about a scene with its right and some wrong answers, without full stops.
+
+    `reason` goes before the right answer where answers give their reasons.
+    """
 
     task: str
     question: str
     right: str
     wrong: tuple[str, ...]
     check: Check = "exact"
+    reason: str = ""
 
 
 def find_shapes(
@@ -33,6 +37,7 @@ def pick_unique_shape(scene: Scene, rng: Random) -> DrawnShape | None:
     return rng.choice(alone) if alone else None
 
 
-def yes_no_question(question: str, true: bool) -> PictureQuestion:
+def yes_no_question(question: str, true: bool, reason: str = "") -> PictureQuestion:
     """Build a question whose answer is yes or no."""
-    return PictureQuestion("picture_yes_no", question, "yes" if true else "no", ())
+    answer = "yes" if true else "no"
+    return PictureQuestion("picture_yes_no", question, answer, (), "last", reason)

@@ -13,6 +13,7 @@ from cookbook.ming_mini.thinker.picture_question import (
     yes_no_question,
 )
 from cookbook.ming_mini.thinker.position_tasks import (
+    describe_cell,
     relative_position,
     shape_at_place,
     where_is_shape,
@@ -48,10 +49,13 @@ LETTERED_SIZES = (*SIZES, *SIGN_SIZES)
 """Of pictures with a text."""
 
 
-def picture_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[Item]:
+def picture_items(
+    rng: Random, lexicon: Lexicon, lessons: bool = False, explain: bool = False
+) -> list[Item]:
     """Draw different questions about one new scene.
 
-    `lessons` includes the tasks for training alone.
+    `lessons` includes the tasks for training alone. With `explain`, counts and comparisons of
+    places are answered with the places before them, by which they are found.
     """
     if rng.random() < LETTERED_SHARE:
         return _reading(rng, lexicon)
@@ -60,15 +64,15 @@ def picture_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[
     makers = rng.choices(tuple(about), tuple(about.values()), k=QUESTIONS_A_SCENE)
     asked = [maker(scene, rng) for maker in makers]
     found = {one.question: one for one in asked if one}
-    return [picture_item(one, scene, rng) for one in found.values()]
+    return [picture_item(one, scene, rng, explain) for one in found.values()]
 
 
-def picture_item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
+def picture_item(asked: PictureQuestion, scene: Scene, rng: Random, explain: bool = False) -> Item:
     """Return the item of a question, sometimes a multiple choice if it has wrong answers."""
     first = rng.random() < 0.7
     if len(asked.wrong) > 1 and rng.random() < 0.25:
         return replace(choice_item(asked, scene, rng), media_first=first)
-    return replace(free_item(asked, scene), media_first=first)
+    return replace(free_item(asked, scene, explain), media_first=first)
 
 
 def choice_item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
@@ -78,9 +82,10 @@ def choice_item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
     return Item("picture_choice", text, letter, "letter", scene=scene)
 
 
-def free_item(asked: PictureQuestion, scene: Scene) -> Item:
-    """Return the item of a question without choices."""
-    answer = f"{asked.right[0].upper()}{asked.right[1:]}."
+def free_item(asked: PictureQuestion, scene: Scene, explain: bool = False) -> Item:
+    """Return the item of a question without choices; with `explain`, its answer has the reason."""
+    answer = f"{asked.reason}{asked.right}" if explain else asked.right
+    answer = f"{answer[0].upper()}{answer[1:]}."
     if asked.task == "picture_read":
         answer = asked.right
     return Item(asked.task, asked.question, answer, asked.check, scene=scene)
@@ -147,7 +152,8 @@ def _count(scene: Scene, rng: Random) -> PictureQuestion | None:
     )
     ask = rng.choice((f"How many {what} are there?", f"How many {what} do you see?"))
     wrong = tuple(str(n) for n in range(1, MAX_SHAPES + 2) if n != len(found))
-    return PictureQuestion("picture_count", ask, str(len(found)), wrong, "number")
+    places = listed([describe_cell(cell) for cell in sorted(one.cell for one in found)])
+    return PictureQuestion("picture_count", ask, str(len(found)), wrong, "number", f"{places}: ")
 
 
 def plural(shape: str) -> str:

@@ -78,5 +78,6 @@ def relative_position(scene: Scene, rng: Random) -> PictureQuestion | None:
     low, high = (("above", "below"), ("left of", "right of"))[axis]
     asked, before = (low, True) if rng.random() < 0.5 else (high, False)
     true = (one.cell[axis] < other.cell[axis]) == before
-    ask = f"Is the {one.colour} {one.shape} {asked} the {other.colour} {other.shape}?"
-    return yes_no_question(ask, true)
+    first, second = f"the {one.colour} {one.shape}", f"the {other.colour} {other.shape}"
+    places = f"{first} is {describe_cell(one.cell)} and {second} {describe_cell(other.cell)}"
+    return yes_no_question(f"Is {first} {asked} {second}?", true, f"{places}, so ")

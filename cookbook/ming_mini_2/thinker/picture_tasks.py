@@ -92,7 +92,7 @@ def picture_items(rng: Random, lexicon: Lexicon, lessons: bool) -> list[Item]:
         case "places":
             return _lessons_of_places(rng) if lessons else _about_places(rng)
         case _:
-            return first.picture_items(rng, lexicon, lessons)
+            return first.picture_items(rng, lexicon, lessons, explain=True)
 
 
 def single_shape(rng: Random) -> Scene:
@@ -180,7 +180,9 @@ def _about_places(rng: Random) -> list[Item]:
     """Draw some shapes, and ask for the place of each, and of all of them."""
     scene = first.shape_scene(rng)
     scene = replace(scene, shapes=scene.shapes[:MAX_PLACED])
-    return [first.picture_item(one, scene, rng) for one in _ask_for_places(scene, rng)]
+    return [
+        first.picture_item(one, scene, rng, explain=True) for one in _ask_for_places(scene, rng)
+    ]
 
 
 def _lessons_of_places(rng: Random) -> list[Item]:
@@ -196,7 +198,7 @@ def _lessons_of_places(rng: Random) -> list[Item]:
     scene = crowded_scene(rng) if crowded else first.shape_scene(rng)
     asked = [*_ask_for_places(scene, rng), shape_at_place(scene, rng)]
     asked += filter(None, (where_is_shape(scene, rng), places_of_some(scene, rng)))
-    items = [first.free_item(one, scene) for one in asked]
+    items = [first.free_item(one, scene, explain=True) for one in asked]
     for one in asked:
         if len(one.wrong) > 1 and rng.random() < CHOICE_SHARE:
             items.append(first.choice_item(one, scene, rng))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice, product
 from random import Random
 
@@ -151,6 +152,34 @@ def test_counts_and_places_follow_from_the_scene() -> None:
             assert item.answer.lower().rstrip(".") in {
                 f"{'an' if s.colour[0] == 'o' else 'a'} {s.colour} {s.shape}" for s in there
             } or (item.answer == "Nothing." and not there)
+
+
+def test_an_explained_answer_about_a_picture_tells_the_places_that_decide_it() -> None:
+    seen = {"picture_count": 0, "relative": 0}
+    for seed in range(800):
+        short, explained = (
+            picture_items(Random(seed), LEXICON, explain=explain) for explain in (False, True)
+        )
+        for plain, item in zip(short, explained, strict=True):
+            assert replace(item, answer=plain.answer) == plain
+            assert is_right(plain, item.answer)
+            scene = item.scene
+            assert scene
+            told = re.split(r", | and ", item.answer.rpartition(": ")[0].lower())
+            if item.task == "picture_count":
+                seen["picture_count"] += 1
+                assert len(told) == int(plain.answer.rstrip("."))
+                assert set(told) <= {describe_cell(one.cell) for one in scene.shapes}
+            elif found := re.fullmatch(
+                r"The (.+) is ((?:in|at|on) .+) and the (.+?) ((?:in|at|on) .+), so (yes|no)\.",
+                item.answer,
+            ):
+                seen["relative"] += 1
+                of = {f"{one.colour} {one.shape}": describe_cell(one.cell) for one in scene.shapes}
+                assert (of[found[1]], of[found[3]]) == (found[2], found[4])
+            else:
+                assert item == plain
+    assert min(seen.values()) > 30
 
 
 def names(one: DrawnShape, task: str) -> tuple[str, ...]:
