@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.config.tree import Config
+from sglang_omni.engines.image.contract import ImageSettings
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.runtime.shared_array import SharedArray
@@ -37,7 +38,11 @@ class ImageEngine:
         """Create the engine without starting it. Raises `StartupError`."""
         self.first_outputs = FirstOutputs()
         specs = build_image_specs(config, checkpoint, self.first_outputs.waiting)
-        self._rests = any(spec.settings.waiting is not None for spec in specs)
+        # An engine on another machine has other settings, and rests for nobody here.
+        self._rests = any(
+            isinstance(spec.settings, ImageSettings) and spec.settings.waiting is not None
+            for spec in specs
+        )
         self.pool = EnginePool(specs)
         self.format = family_of(checkpoint).image_format(checkpoint, chat)
         self._chat = chat
