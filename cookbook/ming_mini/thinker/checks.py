@@ -19,14 +19,12 @@ def is_right(item: Item, said: str) -> bool:
             return last_number(said) == last_number(item.answer)
         case "letter":
             return first_letter(said) == item.answer
-        case "last":
-            return last_word(said) == last_word(item.answer)
         case "contains":
             return any(phrase in normalise_text(said) for phrase in item.accept)
         case "words":
             return word_errors(item.answer, said) == 0
         case _:
-            return normalise_text(said) == normalise_text(item.answer)
+            return normalise_text(said) in map(normalise_text, (item.answer, *item.accept))
 
 
 def normalise_text(text: str) -> str:
@@ -36,11 +34,6 @@ def normalise_text(text: str) -> str:
     """
     text = re.sub(r"[.,!?;:\"']+(?=\s|$)", "", text.lower())
     return " ".join(text.strip(" \t\n\"'.").split())
-
-
-def last_word(text: str) -> str:
-    """Return the last word of a text without punctuation; empty if there is none."""
-    return normalise_text(text).rpartition(" ")[2]
 
 
 def last_number(text: str) -> int | None:

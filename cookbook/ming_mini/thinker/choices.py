@@ -123,12 +123,13 @@ def yes_no(rng: Random, lexicon: Lexicon, explain: bool = False) -> Item:
     """Draw a question about kinds, numbers or letters.
 
     With `explain`, an answer about kinds first says of which one the thing is: "Milk is a drink, so
-    no." Its last word is the same.
+    no." The short answer is as right.
     """
     question, true, reason = rng.choice((_is_kind, _is_even, _has_letter))(rng, lexicon)
-    answer = "yes" if true else "no"
-    answer = f"{reason}, so {answer}." if explain and reason else f"{answer.capitalize()}."
-    return Item("yes_no", question, answer, "last")
+    short = "Yes." if true else "No."
+    if explain and reason:
+        return Item("yes_no", question, f"{reason}, so {short.lower()}", accept=(short,))
+    return Item("yes_no", question, short)
 
 
 def explained_yes_no(rng: Random, lexicon: Lexicon) -> Item:

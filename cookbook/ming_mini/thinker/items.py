@@ -7,7 +7,7 @@ from typing import Literal
 from cookbook.ming_mini.thinker.scenes import Scene
 
 Split = Literal["train", "held_out"]
-Check = Literal["exact", "number", "letter", "last", "contains", "words"]
+Check = Literal["exact", "number", "letter", "contains", "words"]
 HELD_OUT_SHARE = 20
 """One item in this many is held out."""
 
@@ -18,10 +18,9 @@ class Item:
 
     The user's message has the picture of `scene` or the speech of `speech`, if any, and `question`,
     which may be empty. `check` is the rule that compares an answer with `answer`; for "contains",
-    any of `accept` must occur in it, and for "last", its last word must be that of `answer`. A
-    `fixed` item is a common phrase: it is always trained and never tested. `about` is the subject
-    of a question (a sum, a word to spell) that could be asked
-    in other words.
+    any of `accept` must occur in it, and for "exact" any of them is as right as `answer`. A `fixed`
+    item is a common phrase: it is always trained and never tested. `about` is the subject of a
+    question (a sum, a word to spell) that could be asked in other words.
     """
 
     task: str

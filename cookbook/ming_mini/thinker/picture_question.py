@@ -40,4 +40,4 @@ def pick_unique_shape(scene: Scene, rng: Random) -> DrawnShape | None:
 def yes_no_question(question: str, true: bool, reason: str = "") -> PictureQuestion:
     """Build a question whose answer is yes or no."""
     answer = "yes" if true else "no"
-    return PictureQuestion("picture_yes_no", question, answer, (), "last", reason)
+    return PictureQuestion("picture_yes_no", question, answer, (), reason=reason)

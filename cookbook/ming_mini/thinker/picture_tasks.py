@@ -84,8 +84,11 @@ def choice_item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
 
 def free_item(asked: PictureQuestion, scene: Scene, explain: bool = False) -> Item:
     """Return the item of a question without choices; with `explain`, its answer has the reason."""
-    answer = f"{asked.reason}{asked.right}" if explain else asked.right
-    answer = f"{answer[0].upper()}{answer[1:]}."
+    if explain and asked.reason:
+        item = free_item(asked, scene)
+        answer = f"{asked.reason[0].upper()}{asked.reason[1:]}{asked.right}."
+        return replace(item, answer=answer, accept=(item.answer,))
+    answer = f"{asked.right[0].upper()}{asked.right[1:]}."
     if asked.task == "picture_read":
         answer = asked.right
     return Item(asked.task, asked.question, answer, asked.check, scene=scene)

@@ -1,5 +1,6 @@
 """Text tasks about the text itself: repeat, rephrase, spell, count and compare."""
 
+from dataclasses import replace
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
@@ -157,7 +158,8 @@ def compare(rng: Random, lexicon: Lexicon, explain: bool = False) -> Item:
     """Ask which is more, less, or first.
 
     With `explain`, an answer that depends on two things, the order of the numbers and the word that
-    asks, first says the one: "3 is less than 8, so it is Linda." Its last word is the same.
+    asks, first says the one: "3 is less than 8, so it is Linda." The short answer is as
+    right.
     """
     maker = rng.choice((_compare_two, _compare_order, _compare_people, _compare_yes))
     return maker(rng, explain)
@@ -179,6 +181,10 @@ def two_numbers(rng: Random) -> tuple[int, int]:
 def pair(one: int, other: int) -> str:
     """Return the subject of a comparison of two numbers."""
     return f"compare {min(one, other)} {max(one, other)}"
+
+
+def _explained(item: Item, answer: str) -> Item:
+    return replace(item, answer=answer, accept=(item.answer,))
 
 
 def _relation(one: int, other: int) -> str:
@@ -208,14 +214,14 @@ def _compare_people(rng: Random, explain: bool) -> Item:
     winner = first if (one > other) == more else second
     asked = "more" if more else "fewer"
     ask = f"{first} has {one} {thing}s and {second} has {other}. Who has {asked}?"
-    answer = f"{_relation(one, other)}, so it is {winner}." if explain else f"{winner}."
-    return Item("compare", ask, answer, "last")
+    item = Item("compare", ask, f"{winner}.")
+    return _explained(item, f"{_relation(one, other)}, so it is {winner}.") if explain else item
 
 
 def _compare_yes(rng: Random, explain: bool) -> Item:
     one, other = two_numbers(rng)
     more = rng.random() < 0.5
     ask = f"Is {one} {'more' if more else 'less'} than {other}?"
-    answer = "yes" if (one > other) == more else "no"
-    answer = f"{_relation(one, other)}, so {answer}." if explain else f"{answer.capitalize()}."
-    return Item("compare", ask, answer, "last", about=pair(one, other))
+    answer = "Yes." if (one > other) == more else "No."
+    item = Item("compare", ask, answer, about=pair(one, other))
+    return _explained(item, f"{_relation(one, other)}, so {answer.lower()}") if explain else item
