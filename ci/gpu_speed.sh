@@ -195,7 +195,7 @@ for phase in "$@"; do
     echo "=== $phase $(date +%T)"
     case $phase in
     quick) # kernels against plain rules, then four layers of the real width, ours alone
-        "$PYTHON" -m pytest tests/models/ming/thinker/test{,_step}_kernels.py -m gpu -q -W ignore |
+        "$PYTHON" -m pytest tests/models/ming/thinker/test_{kernels,step_kernels,attention}.py -m gpu -q -W ignore |
             tail -5 || exit 1
         thinker quick_fp8 --fp8 --layers 4 --systems plug-in --clients 1,8 --tokens 64 --rounds 1 ;;
     parity) "$PYTHON" -m pytest tests/engines/thinker/test_gpu.py -m gpu -q -W ignore | tail -8 ;;
@@ -214,6 +214,9 @@ for phase in "$@"; do
     tune_few_rows) # products of a decode step's rows with weights in eight bits
         "$PYTHON" -m benchmarks.thinker.tune_small_batch_gemm --compile 8 &&
             "$PYTHON" -m benchmarks.thinker.tune_small_batch_gemm --out "$OUT/tune_few_rows_$CARD.json" ;;
+    tune_attention) # attention of a decode step
+        "$PYTHON" -m benchmarks.thinker.tune_attention --compile 8 &&
+            "$PYTHON" -m benchmarks.thinker.tune_attention --out "$OUT/tune_attention_$CARD.json" ;;
     tune_experts) # products of a decode step's experts
         "$PYTHON" -m benchmarks.thinker.tune_decode_moe --compile 8 &&
             "$PYTHON" -m benchmarks.thinker.tune_decode_moe --out "$OUT/tune_experts_$CARD.json" ;;

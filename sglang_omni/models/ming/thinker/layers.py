@@ -28,6 +28,7 @@ from sglang.srt.runtime_context import get_parallel, get_server_args
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
+from sglang_omni.models.ming.thinker.decode_attention import attend_step, is_decode_step
 from sglang_omni.models.ming.thinker.decode_moe import build_decode_experts, supports_decode_kernels
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.expert_parallel import MaskedDispatcher
@@ -294,7 +295,11 @@ class ThinkerAttention(nn.Module):
             else self._prepare_reference(qkv, inputs)
         )
         v = qkv[:, -self.sizes[2] :]
-        out, _ = self.dense(self.attn(q, k, v, batch, save_kv_cache=cache is None))
+        if self.uses_small_batch_gemm and cache is not None and is_decode_step(q, cache, batch):
+            attended = attend_step(q, (k, v), cache, batch, self.heads, self.attn.scaling)
+        else:
+            attended = self.attn(q, k, v, batch, save_kv_cache=cache is None)
+        out, _ = self.dense(attended)
         return out
 
     def _select_cache(self, batch: ForwardBatch) -> LayerKVCache | None:
