@@ -50,13 +50,13 @@ class AttentionTile:
 
 # By rows; measured by `benchmarks.thinker.tune_attention`.
 TILES = {
-    1: AttentionTile(32, 16),
-    2: AttentionTile(32, 16),
-    4: AttentionTile(32, 16),
-    8: AttentionTile(32, 8),
+    1: AttentionTile(64, 8, warps=8),
+    2: AttentionTile(64, 8, warps=8),
+    4: AttentionTile(64, 8, warps=8),
+    8: AttentionTile(64, 4, warps=8),
     16: AttentionTile(64, 4),
-    32: AttentionTile(64, 4),
-    64: AttentionTile(64, 2),
+    32: AttentionTile(128, 2, warps=8, stages=3),
+    64: AttentionTile(64, 1, stages=3),
 }
 
 
