@@ -22,6 +22,7 @@ from sglang_omni.kernels.pdl import wait_for_inputs
 from sglang_omni.kernels.split_k import MAX_TILES, Workspace, reduce_split_k
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.fp8_triton import quantize_rows
+from sglang_omni.models.ming.thinker.one_row_gemm_triton import multiply_one_row, supports_one_row
 
 MAX_ROWS = 64
 """Maximum batch size; with more rows, SGLang's FP8 kernels are faster."""
@@ -214,7 +215,8 @@ def small_batch_linear(
         weight: float8_e4m3fn [N, K].
         scale: float32 [N / 128, K / 128].
         workspace: Memory for the parts of a split sum.
-        tile: Sizes of the tiles; None for those that suit the number of rows.
+        tile: Sizes of the tiles; None for those that suit the number of rows, or for the kernel
+            of one row.
         pdl: Launch with programmatic dependent launch.
         out: Where the product goes, in any float dtype; None for new memory.
     """
@@ -222,20 +224,22 @@ def small_batch_linear(
     assert m <= MAX_ROWS
     # Offsets are of 32 bits.
     assert n * k < 1 << 31
-    tile = tile or select_tile(m, n)
-    assert n % BLOCK == 0
-    assert k % BLOCK == 0
-    assert BLOCK % tile.cols == 0
-    assert x.is_contiguous()
-    assert weight.is_contiguous()
-    assert scale.is_contiguous()
-    if tile.split > 1:
-        assert tile.split * m * n <= workspace.partial.numel()
-        assert n // tile.cols <= MAX_TILES
     if out is None:
         out = torch.empty(m, n, dtype=x.dtype, device=x.device)
     assert out.shape == (m, n)
     assert out.is_contiguous()
+    assert x.is_contiguous()
+    assert weight.is_contiguous()
+    assert scale.is_contiguous()
+    if tile is None and n < MIN_HEAD_OUTPUTS and supports_one_row(m, n, k):
+        return multiply_one_row(x, weight, scale, out, pdl=pdl)
+    tile = tile or select_tile(m, n)
+    assert n % BLOCK == 0
+    assert k % BLOCK == 0
+    assert BLOCK % tile.cols == 0
+    if tile.split > 1:
+        assert tile.split * m * n <= workspace.partial.numel()
+        assert n // tile.cols <= MAX_TILES
     rows, row_scales = quantize_rows(x, pdl) if tile.fp8 else (x, scale)
     _small_batch_kernel[(n // tile.cols, tile.split)](
         rows,

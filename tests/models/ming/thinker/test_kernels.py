@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.tools.hopper import read_resources
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.rope import apply_rotary as rotate_plainly
 from sglang_omni.models.ming.thinker.rope import (
@@ -195,6 +196,53 @@ def check_all_weights() -> None:
         assert torch.equal(found, weight.T[:MAX_ROWS].to(torch.bfloat16))
 
 
+def check_one_row(shape: tuple[int, int], dtype: torch.dtype, device: str) -> None:
+    """One row times a quantised weight is the product with the weight that it stands for."""
+    from sglang_omni.models.ming.thinker.fp8 import dequantize_weight, quantize_weight
+    from sglang_omni.models.ming.thinker.one_row_gemm_triton import OneRowTile, multiply_one_row
+
+    torch.manual_seed(3)
+    values, scale = quantize_weight(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
+    x = torch.randn(1, shape[1]).to(device, dtype)
+    wanted = x.double().cpu() @ dequantize_weight(values, scale).double().T
+    near = 1e-5 if dtype == torch.float32 else 2**-8
+    for outputs, warps in ((8, 4), (16, 8), (64, 4)):
+        out = torch.full((1, shape[0]), float("nan"), dtype=dtype, device=device)
+        tile = OneRowTile(outputs, warps, registers=255)
+        weight = values.to(device), scale.to(device)
+        found = multiply_one_row(x, *weight, out, tile, pdl=device == "cuda")
+        torch.testing.assert_close(found.double().cpu(), wanted, rtol=near, atol=near * 30)
+
+
+def test_one_row_of_even_sizes_has_a_kernel() -> None:
+    from sglang_omni.models.ming.thinker.one_row_gemm_triton import supports_one_row
+
+    assert supports_one_row(1, 5120, 4096)
+    assert supports_one_row(1, 128, 2048)
+    assert not supports_one_row(2, 5120, 4096)
+    assert not supports_one_row(1, 5120, 8192)
+    assert not supports_one_row(1, 4096, 1280)
+    assert not supports_one_row(1, 100, 4096)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_one_row_on_a_gpu_equals_the_plain_product(dtype: torch.dtype) -> None:
+    for shape in ((5120, 4096), (4096, 4096), (256, 2048)):
+        check_one_row(shape, dtype, "cuda")
+
+
+def test_the_kernel_of_one_row_compiles_for_a_gpu(compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import small_batch_linear
+
+    weight, scale = meta(5120, 4096, dtype=torch.float8_e4m3fn), meta(40, 32, dtype=torch.float32)
+    space: Any = None
+    assert small_batch_linear(meta(1, 4096), weight, scale, space, pdl=True).shape == (1, 5120)
+    assert len(compiled) == 1
+    # What is read before the row is in registers.
+    assert read_resources(compiled[0]).spilled_bytes == 0
+
+
 @pytest.mark.interpreted
 def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
     # Triton decides at import whether it interprets, so the kernels run in a process of its own.
@@ -209,6 +257,7 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "for dtype in (torch.float32, torch.float16):\n"
         "    for rows, split in ((1, 1), (5, 2), (17, 3), (2, 4)):\n"
         "        tests.check_products(rows, (256, 384), split, dtype, 'cpu')\n"
+        "    tests.check_one_row((256, 512), dtype, 'cpu')\n"
         "print('equal')\n"
     )
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
