@@ -50,7 +50,7 @@ class AttentionTile:
 
 # By rows; measured by `benchmarks.thinker.tune_attention`.
 TILES = {
-    1: AttentionTile(32, 8, warps=8),
+    1: AttentionTile(64, 8),
     2: AttentionTile(32, 8, warps=8),
     4: AttentionTile(32, 8, warps=8),
     8: AttentionTile(64, 4, warps=8),
