@@ -26,6 +26,7 @@ from benchmarks.tools import cuda_graphs
 from measurement.environment import fingerprint
 from sglang_omni.models.ming.thinker.attention_triton import (
     TILES,
+    WORKSPACE_PROGRAMS,
     AttentionTile,
     CachedTokens,
     attend,
@@ -46,13 +47,14 @@ LayerCall = Callable[[int], Tensor]
 
 
 def candidates(rows: int) -> list[AttentionTile]:
-    """Return the tilings to try: no more programs than keep the workspace small."""
+    """Return the tilings to try: no more programs than the workspace has room for."""
     sizes = product((16, 32, 64, 128), (1, 2, 4, 8, 16, 32), (2, 4, 8), (2, 3))
-    room = max(count * tile.splits for count, tile in TILES.items())
     return [
         AttentionTile(*size)
         for size in sizes
-        if size[1] * rows <= room and 16 <= size[1] * size[0] <= 1024 and size[0] // size[2] <= 32
+        if size[1] * rows <= WORKSPACE_PROGRAMS
+        and 16 <= size[1] * size[0] <= 1024
+        and size[0] // size[2] <= 32
     ]
 
 

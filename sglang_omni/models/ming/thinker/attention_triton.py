@@ -20,6 +20,8 @@ from sglang_omni.kernels.registers import MAX_REGISTERS
 from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MAX_ROWS
 
 LOG2_E = 1.4426950408889634
+WORKSPACE_PROGRAMS = 256
+"""The most programs of a key head that share their sums: rows times splits."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,9 @@ class AttentionWorkspace:
     """
 
     def __init__(self, heads: int, dim: int, device: torch.device) -> None:
-        programs = max(rows * tile.splits for rows, tile in TILES.items())
-        self.partial = torch.empty(programs * heads * dim, dtype=torch.float32, device=device)
-        self.marks = torch.empty(2, programs * heads, dtype=torch.float32, device=device)
+        heads_of_all = WORKSPACE_PROGRAMS * heads
+        self.partial = torch.empty(heads_of_all * dim, dtype=torch.float32, device=device)
+        self.marks = torch.empty(2, heads_of_all, dtype=torch.float32, device=device)
         self.arrived = torch.zeros(MAX_ROWS * heads, dtype=torch.int32, device=device)
 
 
@@ -279,7 +281,7 @@ def attend(
     assert cached.slots.stride(1) == 1
     tile = tile or select_tile(rows)
     space = get_attention_workspace(num_heads, dim, query.device)
-    assert rows * tile.splits * num_heads * dim <= space.partial.numel()
+    assert rows * tile.splits <= WORKSPACE_PROGRAMS
     out = torch.empty_like(query)
     _attention_kernel[(rows, kv_heads, tile.splits)](
         query,

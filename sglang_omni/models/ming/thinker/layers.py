@@ -28,6 +28,7 @@ from sglang.srt.runtime_context import get_parallel, get_server_args
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
+from sglang_omni.models.ming.thinker.attention_triton import get_attention_workspace
 from sglang_omni.models.ming.thinker.decode_attention import attend_step, is_decode_step
 from sglang_omni.models.ming.thinker.decode_moe import build_decode_experts, supports_decode_kernels
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
@@ -275,6 +276,9 @@ class ThinkerAttention(nn.Module):
         heads = config.num_attention_heads // parallel.attn_tp_size
         kv_heads = max(1, config.num_key_value_heads // parallel.attn_tp_size)
         self.heads = heads, kv_heads
+        if self.uses_small_batch_gemm:
+            # Before CUDA graphs are captured, whose memory is theirs alone.
+            get_attention_workspace(heads, self.head_dim, self.dense.weight.device)
         self.sizes = [heads * self.head_dim, kv_heads * self.head_dim, kv_heads * self.head_dim]
         self.attn = RadixAttention(
             heads,
