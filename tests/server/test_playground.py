@@ -33,7 +33,7 @@ from tests.testing.browser import (
 # A spoken answer of the tiny model to a brief question, on two cores.
 ANSWER_MS = 60_000
 # The bundled model hears this right in its own default voice, whatever the seed.
-SAID = "What is seven plus five?"
+SAID = "How much is seven plus five?"
 
 
 @pytest.fixture
