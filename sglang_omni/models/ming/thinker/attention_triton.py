@@ -50,14 +50,15 @@ class AttentionTile:
     stages: int = 2
 
 
-# By rows; measured by `benchmarks.thinker.tune_attention`.
+# By rows; measured by `benchmarks.thinker.tune_attention` on an H200, and for one row in a whole
+# layer. Some have more splits than is fastest for 256 tokens, for the sake of longer contexts.
 TILES = {
     1: AttentionTile(64, 8),
     2: AttentionTile(32, 8, warps=8),
     4: AttentionTile(32, 8, warps=8),
     8: AttentionTile(64, 4, warps=8),
     16: AttentionTile(64, 4),
-    32: AttentionTile(128, 2, warps=8, stages=3),
+    32: AttentionTile(64, 2, stages=3),
     64: AttentionTile(64, 1, stages=3),
 }
 
