@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.multiprocessing.spawn import spawn
 from triton.runtime.errors import OutOfResources
 
+from benchmarks.thinker.decode_kernels import LAYERS, random_bf16, time_layer_us
 from benchmarks.thinker.tune_small_batch_gemm import HEAD, HEADS, KV_HEADS
-from benchmarks.tools import cuda_graphs
 from measurement.environment import fingerprint
 from sglang_omni.models.ming.thinker.attention_triton import (
     TILES,
@@ -37,7 +37,6 @@ from sglang_omni.models.ming.thinker.rope_triton import LayerKVCache, prepare_qu
 
 LENGTHS = (256, 2048, 16_384)
 """Tokens of each row. Only the first is tuned; with the others, the shipped tile is timed."""
-LAYERS, REPLAYS = 12, 20
 MAX_TOKENS = 1 << 18
 """Of all rows of a layer; longer cases are left out, as 12 caches of them would be 6 GB."""
 MAX_SPLITS = 8
@@ -67,9 +66,11 @@ class Layers:
         self._table = torch.arange(slots, device="cuda", dtype=torch.int32).view(rows, length)
         self._requests = torch.arange(rows, device="cuda")
         self._lengths = torch.full((rows,), length, device="cuda")
-        self._caches = [[_random(slots, KV_HEADS, HEAD) for _ in range(2)] for _ in range(LAYERS)]
-        self._qkv = _random(rows, (HEADS + 2 * KV_HEADS) * HEAD)
-        self._gains = _random(HEAD), _random(HEAD)
+        self._caches = [
+            [random_bf16(slots, KV_HEADS, HEAD) for _ in range(2)] for _ in range(LAYERS)
+        ]
+        self._qkv = random_bf16(rows, (HEADS + 2 * KV_HEADS) * HEAD)
+        self._gains = random_bf16(HEAD), random_bf16(HEAD)
         # Half of a head is rotated, in pairs.
         shape = rows, HEAD // 4
         self._angles = torch.rand(shape, device="cuda"), torch.rand(shape, device="cuda")
@@ -134,22 +135,12 @@ class Layers:
         return float((run(0).float() - wanted).norm() / wanted.norm())
 
 
-def _random(*shape: int) -> Tensor:
-    return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
-
-
-def time_layer_us(run: LayerCall) -> float:
+def time_tile_us(run: LayerCall) -> float:
     """Return the microseconds of one layer; infinity where a tiling does not fit the GPU."""
     try:
-        run(0)
+        return time_layer_us(run)
     except OutOfResources:
         return float("inf")
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for layer in range(LAYERS):
-            run(layer)
-    return 1e3 * cuda_graphs.mean_replay_ms(graph, REPLAYS) / LAYERS
 
 
 def measure(rows: int, length: int, tiles: Sequence[AttentionTile]) -> dict[str, float]:
@@ -157,11 +148,11 @@ def measure(rows: int, length: int, tiles: Sequence[AttentionTile]) -> dict[str,
     layers = Layers(rows, length)
     sglang = layers.build_sglang()
     sglang_us, sglang_error = time_layer_us(sglang), layers.find_error(sglang)
-    times = {tile: time_layer_us(layers.build_ours(tile)) for tile in tiles}
+    times = {tile: time_tile_us(layers.build_ours(tile)) for tile in tiles}
     ranked = sorted(times.items(), key=lambda pair: pair[1])
     best, best_us = ranked[0]
     shipped = select_tile(rows)
-    shipped_us = times.get(shipped) or time_layer_us(layers.build_ours(shipped))
+    shipped_us = times.get(shipped) or time_tile_us(layers.build_ours(shipped))
     error = layers.find_error(layers.build_ours(best))
     print(
         f"    {rows}: {best},  # {length} tokens: {best_us:.1f} us, shipped {shipped_us:.1f}, "

@@ -71,14 +71,17 @@ def select_tile(rows: int) -> AttentionTile:
 class AttentionWorkspace:
     """Memory for what the programs of a row and key head find, for all layers of one stream.
 
-    `partial` are unnormalised sums of values, `marks` the maxima of the scores and the sums of
-    their exponentials; `arrived` counts programs and is 0 between kernels.
+    `partial` are unnormalised sums of values, `partial_max` the maxima of the scores and
+    `partial_total` the sums of their exponentials, each of a program and its heads. `arrived`
+    counts programs and is 0 between kernels.
     """
 
     def __init__(self, heads: int, dim: int, device: torch.device) -> None:
-        heads_of_all = WORKSPACE_PROGRAMS * heads
-        self.partial = torch.empty(heads_of_all * dim, dtype=torch.float32, device=device)
-        self.marks = torch.empty(2, heads_of_all, dtype=torch.float32, device=device)
+        num_heads = WORKSPACE_PROGRAMS * heads
+        self.partial = torch.empty(num_heads * dim, dtype=torch.float32, device=device)
+        self.partial_max, self.partial_total = torch.empty(
+            2, num_heads, dtype=torch.float32, device=device
+        )
         self.arrived = torch.zeros(MAX_ROWS * heads, dtype=torch.int32, device=device)
 
 
@@ -102,17 +105,62 @@ def _load_block(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _add_block(  # type: ignore[no-untyped-def]
-    query, key, value, mask, scale, highest, total, acc
+    query, key, value, mask, scale, max_score, total, acc
 ):
     """Add a block of tokens to a running softmax: maxima, sums [heads], values [heads, dim]."""
     scores = tl.dot(query, tl.trans(key), input_precision="ieee") * scale
     scores = tl.where(mask[None, :], scores, float("-inf"))
-    new_highest = tl.maximum(highest, tl.max(scores, axis=1))
-    shrink = tl.exp2(highest - new_highest)
-    weights = tl.exp2(scores - new_highest[:, None])
-    total = total * shrink + tl.sum(weights, axis=1)
-    acc = acc * shrink[:, None] + tl.dot(weights.to(value.dtype), value, input_precision="ieee")
-    return new_highest, total, acc
+    new_max = tl.maximum(max_score, tl.max(scores, axis=1))
+    rescale = tl.exp2(max_score - new_max)
+    weights = tl.exp2(scores - new_max[:, None])
+    total = total * rescale + tl.sum(weights, axis=1)
+    acc = acc * rescale[:, None] + tl.dot(weights.to(value.dtype), value, input_precision="ieee")
+    return new_max, total, acc
+
+
+@triton.jit
+def _combine_parts(  # type: ignore[no-untyped-def]
+    partial,
+    partial_max,
+    partial_total,
+    num_parts,
+    heads,
+    is_head,
+    part_offsets,
+    SPLITS: tl.constexpr,
+    GROUP: tl.constexpr,
+    DIM: tl.constexpr,
+):
+    """Return the sums [heads] and values [heads, dim] of all parts of a row and key head.
+
+    The pointers are to the first part. Other programs wrote them, so the L1 cache is not asked.
+    """
+    parts = tl.arange(0, SPLITS)
+    offsets = parts[None, :] * GROUP + heads[:, None]
+    mask = is_head[:, None] & (parts < num_parts)[None, :]
+    all_max = tl.load(partial_max + offsets, mask=mask, other=float("-inf"), cache_modifier=".cg")
+    all_totals = tl.load(partial_total + offsets, mask=mask, other=0.0, cache_modifier=".cg")
+    # Rows of the block that are no head have no maximum.
+    max_score = tl.where(is_head, tl.max(all_max, axis=1), 0.0)
+    total = tl.sum(all_totals * tl.exp2(all_max - max_score[:, None]), axis=1)
+    acc = tl.zeros(part_offsets.shape, tl.float32)
+    # All loads are in flight at once; those of parts that do not exist read nothing.
+    for index in tl.static_range(SPLITS):
+        is_part = is_head & (index < num_parts)
+        part_max = tl.load(
+            partial_max + index * GROUP + heads,
+            mask=is_part,
+            other=float("-inf"),
+            cache_modifier=".cg",
+        )
+        part_acc = tl.load(
+            partial + index * GROUP * DIM + part_offsets,
+            mask=is_part[:, None],
+            other=0.0,
+            cache_modifier=".cg",
+        )
+        acc += part_acc * tl.exp2(part_max - max_score)[:, None]
+    return total, acc
 
 
 @triton.jit
@@ -127,8 +175,8 @@ def _attention_kernel(  # type: ignore[no-untyped-def]
     lengths,
     out,
     partial,
-    highest_marks,
-    total_marks,
+    partial_max,
+    partial_total,
     arrived,
     scale,
     new_value_stride,
@@ -183,11 +231,11 @@ def _attention_kernel(  # type: ignore[no-untyped-def]
 
     newest_score = tl.sum(rows.to(tl.float32) * newest_key.to(tl.float32)[None, :], axis=1) * scale
     has_newest = split == num_parts - 1
-    highest = tl.where(has_newest, newest_score, float("-inf"))
+    max_score = tl.where(has_newest, newest_score, float("-inf"))
     total = tl.where(has_newest & is_head, 1.0, 0.0)
     acc = total[:, None] * newest_value.to(tl.float32)[None, :]
     if num_old > 0:
-        highest, total, acc = _add_block(rows, key, value, mask, scale, highest, total, acc)
+        max_score, total, acc = _add_block(rows, key, value, mask, scale, max_score, total, acc)
         for start in tl.range(split * part + TOKENS, end, TOKENS, num_stages=STAGES):
             key, value, mask = _load_block(
                 keys,
@@ -199,50 +247,34 @@ def _attention_kernel(  # type: ignore[no-untyped-def]
                 value_stride,
                 head_offsets,
             )
-            highest, total, acc = _add_block(rows, key, value, mask, scale, highest, total, acc)
+            max_score, total, acc = _add_block(rows, key, value, mask, scale, max_score, total, acc)
 
     is_last = True
     if num_parts > 1:
         # [row, key head, part, head of the group]
-        place = ((row * KV_HEADS + kv_head) * SPLITS + split) * GROUP
-        tl.store(highest_marks + place + heads, highest, mask=is_head)
-        tl.store(total_marks + place + heads, total, mask=is_head)
+        first = (row * KV_HEADS + kv_head) * SPLITS * GROUP
+        place = first + split * GROUP
         part_offsets = heads[:, None] * DIM + dims[None, :]
+        tl.store(partial_max + place + heads, max_score, mask=is_head)
+        tl.store(partial_total + place + heads, total, mask=is_head)
         tl.store(partial + place * DIM + part_offsets, acc, mask=is_head[:, None])
         tl.debug_barrier()
         counter = arrived + row * KV_HEADS + kv_head
         is_last = tl.atomic_add(counter, 1, sem="acq_rel") == num_parts - 1
         if is_last:
             tl.store(counter, 0)
-            first = (row * KV_HEADS + kv_head) * SPLITS * GROUP
-            parts = tl.arange(0, SPLITS)
-            marks = first + parts[None, :] * GROUP + heads[:, None]
-            is_mark = is_head[:, None] & (parts < num_parts)[None, :]
-            all_highest = tl.load(
-                highest_marks + marks, mask=is_mark, other=float("-inf"), cache_modifier=".cg"
+            total, acc = _combine_parts(
+                partial + first * DIM,
+                partial_max + first,
+                partial_total + first,
+                num_parts,
+                heads,
+                is_head,
+                part_offsets,
+                SPLITS,
+                GROUP,
+                DIM,
             )
-            all_totals = tl.load(total_marks + marks, mask=is_mark, other=0.0, cache_modifier=".cg")
-            highest = tl.max(all_highest, axis=1)
-            # Rows of the block that are no head have no maximum.
-            highest = tl.where(is_head, highest, 0.0)
-            total = tl.sum(all_totals * tl.exp2(all_highest - highest[:, None]), axis=1)
-            acc = tl.zeros((GROUP_BLOCK, DIM), tl.float32)
-            # All loads are in flight at once; those of parts that do not exist read nothing.
-            for index in tl.static_range(SPLITS):
-                is_part = is_head & (index < num_parts)
-                its_highest = tl.load(
-                    highest_marks + first + index * GROUP + heads,
-                    mask=is_part,
-                    other=float("-inf"),
-                    cache_modifier=".cg",
-                )
-                its_acc = tl.load(
-                    partial + (first + index * GROUP) * DIM + part_offsets,
-                    mask=is_part[:, None],
-                    other=0.0,
-                    cache_modifier=".cg",
-                )
-                acc += its_acc * tl.exp2(its_highest - highest)[:, None]
     if is_last:
         total = tl.where(is_head, total, 1.0)
         result = acc / total[:, None]
@@ -295,8 +327,8 @@ def attend(
         cached.lengths,
         out,
         space.partial,
-        space.marks[0],
-        space.marks[1],
+        space.partial_max,
+        space.partial_total,
         space.arrived,
         scale * LOG2_E,
         new_value.stride(0),

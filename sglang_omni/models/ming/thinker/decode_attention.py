@@ -9,8 +9,8 @@ from sglang_omni.models.ming.thinker.rope_triton import LayerKVCache
 from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MAX_ROWS
 
 
-def is_decode_step(query: Tensor, cache: LayerKVCache, batch: ForwardBatch) -> bool:
-    """Return whether a batch has one new token a row, few rows, and a cache of their dtype."""
+def supports_step(query: Tensor, cache: LayerKVCache, batch: ForwardBatch) -> bool:
+    """Return whether our kernel takes a batch: few rows of one new token, in the cache's dtype."""
     return (
         batch.forward_mode.is_decode()
         and 0 < len(query) <= MAX_ROWS

@@ -29,7 +29,7 @@ from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.thinker.attention_triton import get_attention_workspace
-from sglang_omni.models.ming.thinker.decode_attention import attend_step, is_decode_step
+from sglang_omni.models.ming.thinker.decode_attention import attend_step, supports_step
 from sglang_omni.models.ming.thinker.decode_moe import build_decode_experts, supports_decode_kernels
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.expert_parallel import MaskedDispatcher
@@ -299,7 +299,7 @@ class ThinkerAttention(nn.Module):
             else self._prepare_reference(qkv, inputs)
         )
         v = qkv[:, -self.sizes[2] :]
-        if self.uses_small_batch_gemm and cache is not None and is_decode_step(q, cache, batch):
+        if self.uses_small_batch_gemm and cache is not None and supports_step(q, cache, batch):
             attended = attend_step(q, (k, v), cache, batch, self.heads, self.attn.scaling)
         else:
             attended = self.attn(q, k, v, batch, save_kv_cache=cache is None)

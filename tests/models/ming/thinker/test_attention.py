@@ -105,15 +105,15 @@ def test_attention_on_a_gpu_equals_the_plain_rule(
     check_attention(lengths, shape, torch.bfloat16, "cuda")
 
 
-def test_one_new_token_of_few_rows_is_a_decode_step() -> None:
-    from sglang_omni.models.ming.thinker.decode_attention import is_decode_step
+def test_few_rows_of_one_new_token_are_our_kernels() -> None:
+    from sglang_omni.models.ming.thinker.decode_attention import supports_step
     from sglang_omni.models.ming.thinker.rope_triton import LayerKVCache
 
     def is_ours(rows: int, decodes: bool = True, stored: torch.dtype = torch.bfloat16) -> bool:
         keys = torch.empty(1, 1, 8, dtype=stored)
         batch: Any = SimpleNamespace(forward_mode=SimpleNamespace(is_decode=lambda: decodes))
         query = torch.empty(rows, 8, dtype=torch.bfloat16)
-        return is_decode_step(query, LayerKVCache(keys, keys, torch.empty(0)), batch)
+        return supports_step(query, LayerKVCache(keys, keys, torch.empty(0)), batch)
 
     assert is_ours(1)
     assert is_ours(MAX_ROWS)
