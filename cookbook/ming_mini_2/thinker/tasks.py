@@ -122,6 +122,7 @@ CURRICULUM = Curriculum(
     boosts={
         **BOOST,
         "picture_sign": 2.0,
+        "picture_count": 2.0,
         "picture_places": 3.0,
         "picture_some": 3.0,
         "picture_option": 2.0,

@@ -17,7 +17,7 @@ from cookbook.ming_mini_2.thinker.tasks import CURRICULUM
 from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.weights_archive import unpack_weights
 
-SHARES = "0.34,0.31,0.31,0.04"
+SHARES = "0.29,0.31,0.37,0.03"
 """Of a step's tokens, for text, pictures, speech and films."""
 AVERAGE = 0.998
 
