@@ -10,6 +10,7 @@ from sglang_omni.models.ming.thinker.int4.experts import fit_split
 from sglang_omni.models.ming.thinker.int4.gemm_triton import Int4GemmTile
 from sglang_omni.models.ming.thinker.int4.tilings import (
     DEFAULT_TILINGS,
+    FOLDER,
     Int4Tiling,
     dump_int4_tilings,
     format_tiling_file,
@@ -26,10 +27,15 @@ def test_the_next_limit_serves_and_the_last_one_any_more(rows: int, limit: int) 
     assert select_int4_tiling(DEFAULT_TILINGS, rows) == DEFAULT_TILINGS[limit]
 
 
+@pytest.mark.parametrize("gpu", ["NVIDIA H100 80GB HBM3", "NVIDIA H200"])
+def test_measured_tilings_serve_every_number_of_rows(gpu: str) -> None:
+    assert (FOLDER / format_tiling_file(gpu)).exists()
+    assert list(load_int4_tilings(gpu)) == [*DECODE_ROWS, *PREFILL_ROWS]
+
+
 def test_a_gpu_without_a_file_takes_the_tilings_measured_on_the_h100() -> None:
-    measured = load_int4_tilings("NVIDIA H100 80GB HBM3")
-    assert list(measured) == [*DECODE_ROWS, *PREFILL_ROWS]
-    assert load_int4_tilings("NVIDIA H200") == measured
+    assert load_int4_tilings("NVIDIA GH200") == load_int4_tilings("NVIDIA H100 80GB HBM3")
+    assert load_int4_tilings("NVIDIA H200") != DEFAULT_TILINGS
 
 
 def test_a_file_of_a_gpu_comes_back_and_others_take_the_default(tmp_path: Path) -> None:
