@@ -18,6 +18,7 @@ Synthesizer = Callable[[str, Speaker], np.ndarray]
 BINS = 128
 LETTERS = " abcdefghijklmnopqrstuvwxyz'"
 """Letter n of a transcript is number n + 1; 0 is the blank."""
+SPEED_SHARE, SPEEDS = 0.6, (0.88, 1.14)
 NOISE_SHARE, NOISE_DB = 0.5, (-60.0, -30.0)
 GAIN_DB = (-14.0, 6.0)
 
@@ -26,6 +27,14 @@ def at_16khz(samples: np.ndarray) -> np.ndarray:
     """Convert samples of the synthesizer to int16 at 16 kHz."""
     heard = soxr.resample(samples, RATE, SAMPLE_RATE)
     return np.round(np.clip(heard, -1, 1) * 32767).astype(np.int16)
+
+
+def change_speed(samples: np.ndarray, rng: Random) -> np.ndarray:
+    """Play int16 samples faster and higher or slower and lower, or leave them as they are."""
+    if rng.random() >= SPEED_SHARE:
+        return samples
+    played = soxr.resample(samples / 32768.0, SAMPLE_RATE * rng.uniform(*SPEEDS), SAMPLE_RATE)
+    return np.round(np.clip(played, -1, 1) * 32767).astype(np.int16)
 
 
 def augment(samples: np.ndarray, rng: Random) -> np.ndarray:

@@ -30,8 +30,10 @@ from sglang_omni.models.ming.encoders.audio import TOWER_STRIDE
 
 PIXEL_NOISE = 6.0
 """Deviation of the noise on pixels in training, of 255."""
-BAND_SHARE = 0.15
-"""Of the mel bins, at most masked in training."""
+BANDS, BAND_SHARE = 2, 0.12
+"""Bands of mel bins that are masked in training, and of the bins, what each has at most."""
+SPANS, SPAN_FRAMES, SPAN_SHARE = 2, 16, 0.06
+"""Spans of time that are masked; the most frames of each, and the most of its clip."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def encode_media(
         return encode_films(model.vision, _with_noise(chosen, noise), run), chosen.new_zeros(())
     clips = library.clips
     mel, lengths = clips.mels(batch.media)
-    mel = mel.float() if noise is None else _mask_band(mel.float(), lengths, noise)
+    mel = mel.float() if noise is None else mask_spectrograms(mel.float(), lengths, noise)
     features, states = encode_clips(model.audio, mel, lengths, run)
     log_odds = model.heads.letters(states).float().log_softmax(-1).transpose(0, 1)
     letters, spelled = clips.transcripts(batch.media)
@@ -252,16 +254,26 @@ def _cells(size: Size, device: torch.device) -> Tensor:
     return torch.from_numpy(cell_tokens(size)).to(device)
 
 
-def _mask_band(mel: Tensor, lengths: Tensor, noise: torch.Generator) -> Tensor:
-    """Return log-mels [n, frames, bins] of which a band of bins is masked.
+def mask_spectrograms(mel: Tensor, lengths: Tensor, noise: torch.Generator) -> Tensor:
+    """Return log-mels [n, frames, bins] of which bands of bins and spans of frames are masked.
 
-    The band is set to its mean over `lengths` [n], for each clip.
+    They are set to the mean over `lengths` [n], for each clip (SpecAugment, Park et al. 2019).
     """
     bins = mel.shape[-1]
-    draws = torch.rand(2, len(mel), 1, 1, generator=noise, device=mel.device)
-    width = draws[0] * BAND_SHARE * bins
-    start = draws[1] * (bins - width)
-    place = torch.arange(bins, device=mel.device)
-    masked = (place >= start) & (place < start + width)
+    ends = torch.full_like(lengths, bins)
+    bands = _draw_spans(BANDS, ends, ends * BAND_SHARE, bins, noise)
+    longest = (lengths * SPAN_SHARE).clamp(max=SPAN_FRAMES)
+    spans = _draw_spans(SPANS, lengths, longest, mel.shape[1], noise)
     mean = zero_padding(mel, lengths).sum((1, 2)) / (lengths * bins)
-    return torch.where(masked, mean[:, None, None], mel)
+    return torch.where(bands[:, None] | spans[..., None], mean[:, None, None], mel)
+
+
+def _draw_spans(
+    count: int, ends: Tensor, longest: Tensor, size: int, noise: torch.Generator
+) -> Tensor:
+    """Return which of `size` places lie in random spans before `ends`; bool [n, size]."""
+    draws = torch.rand(2, count, len(ends), 1, generator=noise, device=ends.device)
+    width = draws[0] * longest[:, None]
+    start = draws[1] * (ends[:, None] - width)
+    place = torch.arange(size, device=ends.device)
+    return ((place >= start) & (place < start + width)).any(0)

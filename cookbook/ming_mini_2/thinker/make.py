@@ -28,7 +28,7 @@ from cookbook.ming_mini.thinker.make import (
     picture_arrays,
 )
 from cookbook.ming_mini.thinker.shards import Shard, of_examples, write_shard
-from cookbook.ming_mini.thinker.speech_input import augment
+from cookbook.ming_mini.thinker.speech_input import augment, change_speed
 from cookbook.ming_mini.thinker.tasks import Kind
 from cookbook.ming_mini_2.thinker.clip_folder import clips_from
 from cookbook.ming_mini_2.thinker.clip_tasks import clip_items
@@ -127,7 +127,11 @@ def _clip_groups(maker: ShardMaker, seed: str, rng: Random) -> Iterator[Group]:
         found = clip_items(clip.text, maker.clips.texts, rng)
         items = select(found, maker.split, maker.excluded)
         if items:
-            samples = augment(clip.at_16khz(), rng)
+            samples = clip.at_16khz()
+            if maker.split == "train":
+                # Each clip is heard many times: of 130 times, its words are learnt by heart.
+                samples = change_speed(samples, rng)
+            samples = augment(samples, rng)
             yield Group(items, clip_arrays(clip.text, samples), clip_tokens(len(samples)))
 
 
