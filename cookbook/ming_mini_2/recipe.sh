@@ -22,6 +22,8 @@
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
 # CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data. Of the clips in
 # steady voices, which one process makes faster than any other, there are at most STEADY_HOURS.
+# SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
+# the talker and the drawing begin with them, and have the time of those trainings.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
 # `image/recipe.sh`; VAE_OPTIONS and TALKER_OPTIONS are further options of their trainings.
 set -euo pipefail
@@ -39,6 +41,11 @@ esac
 THINKER_SECONDS=${THINKER_SECONDS:-$own}
 VAE_SECONDS=${VAE_SECONDS:-$((TIME * 3 / 10))}
 DRAWING_LEAST=${DRAWING_LEAST:-360}
+SPEECH_VAE=${SPEECH_VAE:-}
+IMAGE_VAE=${IMAGE_VAE:-}
+for folder in $SPEECH_VAE $IMAGE_VAE; do
+    compgen -G "$folder/*vae-*.safetensors" > /dev/null || { echo "no weights of a VAE in $folder" >&2; exit 2; }
+done
 LEXICON=${LEXICON:-/usr/share/wordnet}
 CORES=${CORES:-$(nproc --all)}
 DATA_CORES=${DATA_CORES:-$((CORES * 2 / 5 > 0 ? CORES * 2 / 5 : 1))}
@@ -116,6 +123,10 @@ learn_to_draw() { # step, checkpoint, more settings
         DATA="$DATA/pictures" DEVICE="$DEVICE" SEED="$SEED" CORES=$((DATA_CORES / 4 + 1)) \
         TESTED=64 "${DRAWING[@]}" "$@" bash cookbook/ming_mini_2/image/recipe.sh
 }
+take_weights() { # from an earlier run's folder, to this one's
+    mkdir -p "$2"
+    find "$1" -maxdepth 1 \( -name '*vae-*.safetensors' -o -name latents.json \) -exec cp -t "$2" {} +
+}
 make_pictures() {
     renice -n 10 "$BASHPID" > /dev/null
     until [ -f "$OUT/thinker/model/tokenizer.json" ]; do sleep 1; done
@@ -126,7 +137,11 @@ train_drawing() {
         echo "$(left) s are left: too few to learn to draw"
         return
     fi
-    learn_to_draw 1 "$OUT/thinker/checkpoint" VAE_SECONDS=$(($(left) * 2 / 5))
+    if [ -n "$IMAGE_VAE" ]; then
+        take_weights "$IMAGE_VAE" "$OUT/image/vae"
+    else
+        learn_to_draw 1 "$OUT/thinker/checkpoint" VAE_SECONDS=$(($(left) * 2 / 5))
+    fi
     # The examples are prepared before the training, and it is tested behind it. Where the first step
     # took all that was left, there is an error.
     learn_to_draw 2 "$OUT/thinker/checkpoint" SECONDS_OF_TRAINING=$(($(left) * 3 / 4))
@@ -138,7 +153,11 @@ train_voices() { # program, seconds, more options
         --seed "$SEED" "$@" > "$OUT/$program.log" 2>&1
 }
 train_speech() {
-    train_voices train_vae "$VAE_SECONDS" "${VAE[@]}"
+    if [ -n "$SPEECH_VAE" ]; then
+        take_weights "$SPEECH_VAE" "$OUT/speech"
+    else
+        train_voices train_vae "$VAE_SECONDS" "${VAE[@]}"
+    fi
     # It takes some seconds to begin and to save.
     train_voices train_talker "$(($(left) - TIME / 70))" --vae "$OUT/speech" "${TALKER[@]}"
 }

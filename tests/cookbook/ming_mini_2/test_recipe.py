@@ -37,6 +37,27 @@ def test_an_unknown_half_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_weights_that_are_not_there_are_named(tmp_path: Path) -> None:
+    environment = {**os.environ, "OUT": str(tmp_path / "out"), "SPEECH_VAE": str(tmp_path)}
+    done = subprocess.run(["bash", str(RECIPE)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"no weights of a VAE in {tmp_path}" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_trained_vae_is_taken_without_its_run(tmp_path: Path) -> None:
+    text = RECIPE.read_text(encoding="utf-8")
+    function = re.search(r"^take_weights\(\).*?^}", text, re.MULTILINE | re.DOTALL)
+    assert function
+    earlier, ours = tmp_path / "earlier", tmp_path / "ours"
+    earlier.mkdir()
+    for name in ("vae-1.safetensors", "vae.state", "talker-1.safetensors", "latents.json"):
+        (earlier / name).write_text(name)
+    command = ["bash", "-euc", f"{function[0]}\ntake_weights {earlier} {ours}"]
+    subprocess.run(command, check=True)
+    assert {file.name for file in ours.iterdir()} == {"vae-1.safetensors", "latents.json"}
+
+
 def test_a_thinker_alone_has_nearly_all_of_the_time_and_no_speech() -> None:
     """The lines that share the time out, with other settings."""
     text = RECIPE.read_text(encoding="utf-8")
