@@ -16,7 +16,7 @@ Maker = Callable[[Random, Lexicon], Item]
 SYSTEM_SHARE, EARLIER_SHARE = 0.15, 0.2
 """Of the items, after a system message and after earlier exchanges."""
 MADE_UP_SHARE = 0.3
-"""Of names, made up of syllables, so that names are copied and not chosen."""
+"""Of names and places, made up of syllables, so that they are copied and not chosen."""
 SYLLABLES = "ba be bo da de di fa fi ga go ka ko la li lo ma mi na no ra ri ro sa so ta ti va vo za"
 SYSTEM_LINES = (
     *SYSTEMS,
@@ -93,10 +93,15 @@ def person(rng: Random) -> str:
     return made_up_name(rng) if rng.random() < MADE_UP_SHARE else rng.choice(FRIENDS).capitalize()
 
 
+def place(rng: Random) -> str:
+    """Draw a city or a country, sometimes one that is made up."""
+    return made_up_name(rng) if rng.random() < MADE_UP_SHARE else rng.choice(PLACES)
+
+
 def _value(kind: str, rng: Random) -> str:
     match kind:
         case "place":
-            return made_up_name(rng) if rng.random() < MADE_UP_SHARE else rng.choice(PLACES)
+            return place(rng)
         case "colour":
             return rng.choice(KINDS["colour"])
         case "number":

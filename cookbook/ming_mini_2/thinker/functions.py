@@ -6,16 +6,11 @@ from random import Random
 from typing import Any
 
 from cookbook.ming_mini.sentences import DAYS
-from cookbook.ming_mini.thinker.chat import PLACES
 from cookbook.ming_mini.thinker.words import THINGS
-from cookbook.ming_mini_2.thinker.dialogs import made_up_name, person
+from cookbook.ming_mini_2.thinker.dialogs import person, place
 from sglang_omni.protocol.tools import Tool
 
 Arguments = dict[str, Any]
-
-
-def _place(rng: Random) -> str:
-    return made_up_name(rng) if rng.random() < 0.3 else rng.choice(PLACES)
 
 
 def _text(rng: Random) -> str:
@@ -36,7 +31,7 @@ WEATHER = ("sunny", "cloudy", "rainy", "windy", "foggy", "snowy", "clear")
 LANGUAGES = ("French", "Spanish", "German", "Italian", "Chinese", "Dutch")
 
 VALUES: Mapping[str, Callable[[Random], Any]] = {
-    "city": _place,
+    "city": place,
     "name": person,
     "text": _text,
     "minutes": _number,

@@ -7,11 +7,12 @@ from typing import Any
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import DAYS
-from cookbook.ming_mini.thinker.chat import PLACES
 from cookbook.ming_mini.thinker.words import KINDS, THINGS
 from cookbook.ming_mini_2.thinker.dialog import DialogItem
-from cookbook.ming_mini_2.thinker.dialogs import person
+from cookbook.ming_mini_2.thinker.dialogs import person, place
 
+NOUN_SHARE = 0.4
+"""Of things, any noun of the dictionary, so that they are copied and not chosen."""
 COMPACT = (",", ":")
 """Separators of a constrained answer, as the server's grammar has them."""
 
@@ -45,14 +46,14 @@ ASKED = (
 )
 
 
-def _value(key: str, rng: Random) -> str | int:
+def _value(key: str, rng: Random, lexicon: Lexicon) -> str | int:
     match key:
         case "name":
             return person(rng)
         case "city":
-            return rng.choice(PLACES)
+            return place(rng)
         case "thing":
-            return rng.choice(THINGS)
+            return rng.choice(lexicon.nouns if rng.random() < NOUN_SHARE else THINGS)
         case "colour":
             return rng.choice(KINDS["colour"])
         case "day":
@@ -63,7 +64,7 @@ def _value(key: str, rng: Random) -> str | int:
 def json_answer(rng: Random, lexicon: Lexicon) -> DialogItem:
     """Draw a sentence whose values are to be given as a JSON object."""
     record = rng.choice(RECORDS)
-    values = {key: _value(key, rng) for key in record.keys}
+    values = {key: _value(key, rng, lexicon) for key in record.keys}
     text = record.text.format(**values)
     keys = list(record.keys)
     ask = rng.choice(ASKED)
