@@ -101,7 +101,7 @@ def draw_questions(seed: int, count: int, lexicon: Lexicon, knows: Knows) -> lis
 
 def _fits(item: Item, knows: Knows) -> bool:
     words = spoken_answer(item.answer)
-    return not item.accept and 0 < len(words) <= MAX_WORDS and all(map(knows, words))
+    return item.check != "contains" and 0 < len(words) <= MAX_WORDS and all(map(knows, words))
 
 
 def draw_alternatives(

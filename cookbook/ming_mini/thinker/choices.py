@@ -6,7 +6,7 @@ from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import DAYS, MONTHS
-from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.items import Item, with_reason
 from cookbook.ming_mini.thinker.words import KINDS, OPPOSITES
 
 INSTRUCTIONS = (
@@ -123,13 +123,12 @@ def yes_no(rng: Random, lexicon: Lexicon, explain: bool = False) -> Item:
     """Draw a question about kinds, numbers or letters.
 
     With `explain`, an answer about kinds first says of which one the thing is: "Milk is a drink, so
-    no." The short answer is as right.
+    no." The short answer is right, too.
     """
     question, true, reason = rng.choice((_is_kind, _is_even, _has_letter))(rng, lexicon)
     short = "Yes." if true else "No."
-    if explain and reason:
-        return Item("yes_no", question, f"{reason}, so {short.lower()}", accept=(short,))
-    return Item("yes_no", question, short)
+    item = Item("yes_no", question, short)
+    return with_reason(item, f"{reason}, so {short.lower()}", explain) if reason else item
 
 
 def explained_yes_no(rng: Random, lexicon: Lexicon) -> Item:

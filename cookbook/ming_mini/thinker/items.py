@@ -1,7 +1,7 @@
 """Training and test items: one exchange each, and the split it belongs to."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cookbook.ming_mini.thinker.scenes import Scene
@@ -49,6 +49,16 @@ class Item:
     def split(self) -> Split:
         """Return the item's split, which follows from its content alone."""
         return "train" if self.fixed else split_of(self.key)
+
+
+def with_reason(item: Item, reasoned: str, explain: bool) -> Item:
+    """Return an item whose short answer and `reasoned` one are both right.
+
+    With `explain`, the reasoned one is to be learnt.
+    """
+    if explain:
+        return replace(item, answer=reasoned, accept=(item.answer,))
+    return replace(item, accept=(reasoned,))
 
 
 def split_of(key: str) -> Split:

@@ -6,7 +6,7 @@ from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.thinker.choices import article, options
-from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.items import Item, with_reason
 from cookbook.ming_mini.thinker.picture_question import (
     PictureQuestion,
     find_shapes,
@@ -84,14 +84,15 @@ def choice_item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
 
 def free_item(asked: PictureQuestion, scene: Scene, explain: bool = False) -> Item:
     """Return the item of a question without choices; with `explain`, its answer has the reason."""
-    if explain and asked.reason:
-        item = free_item(asked, scene)
-        answer = f"{asked.reason[0].upper()}{asked.reason[1:]}{asked.right}."
-        return replace(item, answer=answer, accept=(item.answer,))
-    answer = f"{asked.right[0].upper()}{asked.right[1:]}."
-    if asked.task == "picture_read":
-        answer = asked.right
-    return Item(asked.task, asked.question, answer, asked.check, scene=scene)
+    answer = asked.right if asked.task == "picture_read" else _sentence(asked.right)
+    item = Item(asked.task, asked.question, answer, asked.check, scene=scene)
+    return (
+        with_reason(item, _sentence(asked.reason + asked.right), explain) if asked.reason else item
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def shape_scene(rng: Random) -> Scene:

@@ -1,11 +1,10 @@
 """Text tasks about the text itself: repeat, rephrase, spell, count and compare."""
 
-from dataclasses import replace
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import FRIENDS, draw_sentence
-from cookbook.ming_mini.thinker.items import Item, split_of
+from cookbook.ming_mini.thinker.items import Item, split_of, with_reason
 from cookbook.ming_mini.thinker.words import THINGS, VERBS
 
 MAX_REPEATED = 16
@@ -158,8 +157,8 @@ def compare(rng: Random, lexicon: Lexicon, explain: bool = False) -> Item:
     """Ask which is more, less, or first.
 
     With `explain`, an answer that depends on two things, the order of the numbers and the word that
-    asks, first says the one: "3 is less than 8, so it is Linda." The short answer is as
-    right.
+    asks, first says the one: "3 is less than 8, so it is Linda." The short answer is
+    right, too.
     """
     maker = rng.choice((_compare_two, _compare_order, _compare_people, _compare_yes))
     return maker(rng, explain)
@@ -181,10 +180,6 @@ def two_numbers(rng: Random) -> tuple[int, int]:
 def pair(one: int, other: int) -> str:
     """Return the subject of a comparison of two numbers."""
     return f"compare {min(one, other)} {max(one, other)}"
-
-
-def _explained(item: Item, answer: str) -> Item:
-    return replace(item, answer=answer, accept=(item.answer,))
 
 
 def _relation(one: int, other: int) -> str:
@@ -215,7 +210,7 @@ def _compare_people(rng: Random, explain: bool) -> Item:
     asked = "more" if more else "fewer"
     ask = f"{first} has {one} {thing}s and {second} has {other}. Who has {asked}?"
     item = Item("compare", ask, f"{winner}.")
-    return _explained(item, f"{_relation(one, other)}, so it is {winner}.") if explain else item
+    return with_reason(item, f"{_relation(one, other)}, so it is {winner}.", explain)
 
 
 def _compare_yes(rng: Random, explain: bool) -> Item:
@@ -224,4 +219,4 @@ def _compare_yes(rng: Random, explain: bool) -> Item:
     ask = f"Is {one} {'more' if more else 'less'} than {other}?"
     answer = "Yes." if (one > other) == more else "No."
     item = Item("compare", ask, answer, about=pair(one, other))
-    return _explained(item, f"{_relation(one, other)}, so {answer.lower()}") if explain else item
+    return with_reason(item, f"{_relation(one, other)}, so {answer.lower()}", explain)

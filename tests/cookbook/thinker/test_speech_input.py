@@ -42,7 +42,7 @@ def test_masks_hide_few_bins_and_frames_of_each_clip() -> None:
         assert 0 < changed.all(0).sum() <= BANDS * (BAND_SHARE * 128 + 1)
         assert 0 < changed.all(1).sum() <= SPANS * (SPAN_FRAMES + 1)
         mean = mel[clip, :length].mean()
-        torch.testing.assert_close(masked[clip, :length][changed], mean.expand(changed.sum()))
+        torch.testing.assert_close(masked[clip, :length][changed], mean.expand(int(changed.sum())))
         # Elsewhere nothing changes.
         kept = ~changed.all(0)[None] & ~changed.all(1)[:, None]
         assert not changed[kept].any()
