@@ -19,6 +19,7 @@ BINS = 128
 LETTERS = " abcdefghijklmnopqrstuvwxyz'"
 """Letter n of a transcript is number n + 1; 0 is the blank."""
 SPEED_SHARE, SPEEDS = 0.6, (0.88, 1.14)
+"""The share of clips that are played at another speed, and the slowest and the fastest."""
 NOISE_SHARE, NOISE_DB = 0.5, (-60.0, -30.0)
 GAIN_DB = (-14.0, 6.0)
 
