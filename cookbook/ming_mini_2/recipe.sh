@@ -21,7 +21,10 @@
 #
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
 # CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data. Of the clips in
-# steady voices, which one process makes faster than any other, there are at most STEADY_HOURS.
+# steady voices, which one process makes faster than any other, there are at most STEADY_HOURS. Of the
+# others NATURAL_PROCESSES and FREE_PROCESSES are for clips of the two forms; resynthesised ones are
+# made for FREE_SECONDS. MPS is the folder of the pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY),
+# which lets the teachers and the talker compute on one GPU at the same time.
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
 # the talker and the drawing begin with them, and have the time of those trainings.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
@@ -52,17 +55,22 @@ DATA_CORES=${DATA_CORES:-$((CORES * 2 / 5 > 0 ? CORES * 2 / 5 : 1))}
 DEVICE=${DEVICE:-cuda}
 GPUS=$(nvidia-smi -L 2> /dev/null | wc -l || true)
 CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES - busy))}
-# With teachers on the GPU, twelve keep it busy, and each takes 2.5 GB of its memory.
-[ "$GPUS" = 0 ] || CLIP_PROCESSES=$((CLIP_PROCESSES > 13 ? 13 : CLIP_PROCESSES))
-# One makes clips in steady voices. The talker has no use for natural ones.
-teachers=$((CLIP_PROCESSES > 2 ? CLIP_PROCESSES - 1 : 2))
-NATURAL_PROCESSES=$(((teachers + 2) / 3))
-[ "$HALVES" = both ] || NATURAL_PROCESSES=$(((teachers + 1) / 2))
-FREE_PROCESSES=$((teachers - NATURAL_PROCESSES))
-STEADY_HOURS=${STEADY_HOURS:-4}
 THINKER_GPU=${THINKER_GPU:-0}
 SPEECH_GPU=${SPEECH_GPU:-$((GPUS > 1 ? 1 : 0))}
 CLIPS_GPU=${CLIPS_GPU:-$THINKER_GPU}
+# With teachers on the thinker's GPU, twelve keep it busy, and each takes 2.5 GB of its memory.
+[ "$GPUS" = 0 ] || [ "$CLIPS_GPU" != "$THINKER_GPU" ] ||
+    CLIP_PROCESSES=$((CLIP_PROCESSES > 13 ? 13 : CLIP_PROCESSES))
+# One makes clips in steady voices. The talker has no use for natural ones.
+teachers=$((CLIP_PROCESSES > 2 ? CLIP_PROCESSES - 1 : 2))
+natural=$(((teachers + 2) / 3))
+[ "$HALVES" = both ] || natural=$(((teachers + 1) / 2))
+NATURAL_PROCESSES=${NATURAL_PROCESSES:-$natural}
+FREE_PROCESSES=${FREE_PROCESSES:-$((teachers - NATURAL_PROCESSES))}
+FREE_SECONDS=${FREE_SECONDS:-$TIME}
+STEADY_HOURS=${STEADY_HOURS:-4}
+mps=()
+[ -z "${MPS:-}" ] || mps=(CUDA_MPS_PIPE_DIRECTORY="$MPS")
 HOURS=${HOURS:-80}
 NUM_TEXTS=${NUM_TEXTS:-40000}
 CHUNK_CLIPS=${CHUNK_CLIPS:-200}
@@ -103,13 +111,13 @@ if [ ! -f "$OUT/texts.jsonl" ]; then
         --seed "$SEED" --lexicon "$LEXICON"
 fi
 make_clips() { # form, seconds, processes, hours
-    CUDA_VISIBLE_DEVICES=$CLIPS_GPU nice -n 10 python -m "$here.voices.corpus" \
+    env "${mps[@]}" CUDA_VISIBLE_DEVICES="$CLIPS_GPU" nice -n 10 python -m "$here.voices.corpus" \
         --output "$OUT/clips/$1" --form "$1" --hours "$4" --seconds "$2" --seed "$SEED" \
         --texts "$OUT/texts.jsonl" --lexicon "$LEXICON" --processes "$3" \
         --chunk-clips "$CHUNK_CLIPS" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
 }
 make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES" "$HOURS"
-make_clips free "$(left)" "$FREE_PROCESSES" "$HOURS"
+make_clips free "$(sooner "$FREE_SECONDS" "$(left)")" "$FREE_PROCESSES" "$HOURS"
 
 train_thinker() { # more settings
     env CUDA_VISIBLE_DEVICES="$THINKER_GPU" OUT="$OUT/thinker" CLIPS="$OUT/clips" \
@@ -148,7 +156,7 @@ train_drawing() {
 }
 train_voices() { # program, seconds, more options
     local program=$1 seconds=$2; shift 2
-    CUDA_VISIBLE_DEVICES=$SPEECH_GPU python -m "$here.voices.$program" \
+    env "${mps[@]}" CUDA_VISIBLE_DEVICES="$SPEECH_GPU" python -m "$here.voices.$program" \
         --corpus "$OUT/clips/free" --output "$OUT/speech" --seconds "$seconds" --device "$DEVICE" \
         --seed "$SEED" "$@" > "$OUT/$program.log" 2>&1
 }
