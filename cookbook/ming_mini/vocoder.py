@@ -93,11 +93,12 @@ class Excitation:
     """How a voice is excited: nothing above `top_hz`, and which bins have noise in voiced frames.
 
     The share of the pulses falls from 1 at the first of `noise_from_hz` to 0 at the second; None
-    gives the pulses everything.
+    gives the pulses everything. Frames without a voice are silent unless there is `hiss`.
     """
 
     top_hz: float = TOP_HZ
     noise_from_hz: tuple[float, float] | None = None
+    hiss: bool = True
 
     def pulse_share(self, hertz: np.ndarray) -> np.ndarray | float:
         """Return the share of power [bins] that pulses have in a voiced frame."""
@@ -122,10 +123,10 @@ def render_pulses(
 ) -> np.ndarray:
     """Return speech of an analysis with these pulses: float32 [n] at 44.1 kHz.
 
-    n is a multiple of `multiple`. Frames without a voice are noise.
+    n is a multiple of `multiple`.
     """
     count = clip_length(speech, multiple)
-    voiced = _voiced_shares(speech)
+    voiced = voiced_shares(speech)
     bursts = np.arange(0, count, BURST)
     hertz = np.arange(SIZE // 2 + 1) * RATE / SIZE
     share, top = excitation.pulse_share(hertz), excitation.top_hz
@@ -135,14 +136,16 @@ def render_pulses(
     places, which = np.unique(pulses.places % 1, return_inverse=True)
     turn = phase(hertz) - 2 * np.pi * hertz / RATE * places[:, None]
     noise = np.random.default_rng(seed).integers(SPECTRA, size=len(bursts))
-    hiss = _magnitudes(speech, 1 - voiced, 1.0, bursts, hertz, top)
+    hiss = _magnitudes(speech, (1 - voiced) * excitation.hiss, 1.0, bursts, hertz, top)
     if excitation.noise_from_hz is not None:
         breath = _magnitudes(speech, voiced, 1 - share, bursts, hertz, top)
         hiss = np.sqrt(np.square(hiss) + np.square(breath))
-    hiss *= np.sqrt(BURST)
+    window = np.hanning(2 * BURST + 1)[:-1]
+    # The window leaves a part of a response's power.
+    hiss *= np.sqrt(BURST * SIZE / np.square(window).sum())
     out = np.zeros(count + 2 * SIZE)
     _add(out, tones * np.exp(1j * turn)[which], pulses.places)
-    _add(out, hiss * _noise_spectra(len(hertz))[noise], bursts, np.hanning(2 * BURST + 1)[:-1])
+    _add(out, hiss * _noise_spectra(len(hertz))[noise], bursts, window)
     return out[SIZE : SIZE + count].astype(np.float32)
 
 
@@ -152,7 +155,7 @@ def _noise_spectra(bins: int) -> np.ndarray:
     return np.exp(1j * np.random.default_rng(0).uniform(-np.pi, np.pi, (SPECTRA, bins)))
 
 
-def _voiced_shares(speech: Analysis) -> np.ndarray:
+def voiced_shares(speech: Analysis) -> np.ndarray:
     """Return the share of power that is voiced in every frame.
 
     A frame has tone or noise; between them is a cross-fade of 10 ms.

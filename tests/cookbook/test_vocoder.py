@@ -55,3 +55,11 @@ def test_without_voice_there_is_noise() -> None:
     frames = speech[5 * HOP : 25 * HOP].reshape(-1, HOP)
     assert np.abs(np.corrcoef(frames)[0, 1:]).max() < 0.5
     assert np.array_equal(speech, resynthesise(vowel(0.6, voiced=False), 200.0))
+
+
+def test_noise_is_as_loud_as_a_voice_with_the_same_envelope() -> None:
+    def level(voiced: bool) -> float:
+        speech = resynthesise(vowel(1.2, voiced), 100.0)
+        return float(np.sqrt(np.mean(np.square(speech[5 * HOP : -5 * HOP]))))
+
+    assert level(voiced=False) == pytest.approx(level(voiced=True), rel=0.15)

@@ -20,6 +20,7 @@ def teacher_speech(text: str, speaker: VoiceSpeaker) -> np.ndarray:
         SynthesisError: The teacher said nothing.
     """
     samples, rate = speak(text, speaker.source)
+    wave = soxr.resample(samples, rate, RATE).astype(np.float32)
     if (speaker.semitones, speaker.size) != (0.0, 1.0):
-        return make_take(analyse_speech(samples, rate), Take(speaker), "free")
-    return soxr.resample(samples, rate, RATE).astype(np.float32)
+        return make_take(analyse_speech(samples, rate), Take(speaker), "free", wave)
+    return wave

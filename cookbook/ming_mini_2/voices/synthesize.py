@@ -1,7 +1,8 @@
 """Speech of the teachers as training clips: one rendering of a text, several takes of it.
 
 A take is a speaker and a manner. Every take of a rendering has its words and its speed; pitch,
-formants, melody, whispering and loudness are changed in the analysed speech.
+formants, melody, whispering and loudness are changed in the analysed speech. What has no voice is
+the teacher's own sound in a take with the teacher's formants, and noise in others.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +19,15 @@ from cookbook.ming_mini.synthesize import (
     to_int16,
     trim,
 )
-from cookbook.ming_mini.vocoder import RATE, Analysis, Excitation, analyse, clip_length
+from cookbook.ming_mini.vocoder import (
+    FRAME_SECONDS,
+    RATE,
+    Analysis,
+    Excitation,
+    analyse,
+    clip_length,
+    voiced_shares,
+)
 from cookbook.ming_mini.vocoder import render_pulses as render
 from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner, controls_of
 from cookbook.ming_mini_2.voices.melody import (
@@ -37,6 +46,8 @@ Form = Literal["free", "locked", "natural"]
 
 ANALYSIS_RATE = 24_000
 EXCITATION = Excitation(top_hz=10_500.0, noise_from_hz=(4000.0, 9000.0))
+PULSE_LEVEL = 0.87
+"""How loud pulses say a voice, relative to the speech that was analysed."""
 PAD = LATENT
 """Samples of silence before and after the speech; latents begin where the clip's speech does."""
 
@@ -80,9 +91,10 @@ def make_clips(job: SpeechJob, form: Form) -> list[VoiceClip]:
     speech, rate = speak(job.text, first.speaker.source, pace)
     if form == "natural":
         return [_natural_clip(job.text, take, speech, rate) for take in job.takes]
-    analysis = analyse_speech(speech, rate)
+    analysis, wave = analyse_speech(speech, rate), soxr.resample(speech, rate, RATE)
     return [
-        VoiceClip(job.text, take, to_int16(make_take(analysis, take, form))) for take in job.takes
+        VoiceClip(job.text, take, to_int16(make_take(analysis, take, form, wave)))
+        for take in job.takes
     ]
 
 
@@ -120,12 +132,19 @@ def _render(text: str, source: Source, pace: float) -> tuple[np.ndarray, float]:
     return samples, rate * speaker.size
 
 
-def make_take(analysis: Analysis, take: Take, form: Form) -> np.ndarray:
-    """Return the clip of a take, float32 [n] at 44.1 kHz; n is a multiple of a latent."""
+def make_take(
+    analysis: Analysis, take: Take, form: Form, wave: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the clip of a take, float32 [n] at 44.1 kHz; n is a multiple of a latent.
+
+    `wave` is the speech that was analysed, at 44.1 kHz.
+    """
     controls, speaker = controls_of(take.manner), take.speaker
     change = replace(controls.melody, semitones=controls.melody.semitones + speaker.semitones)
     varied = vary(analysis, change, speaker.size, controls.is_voiced)
-    return finish_clip(resynthesise(varied, form), LOUDNESS * controls.gain, PAD)
+    if speaker.size != 1.0 or not controls.is_voiced:
+        wave = None
+    return finish_clip(resynthesise(varied, form, wave), LOUDNESS * controls.gain, PAD)
 
 
 def vary(analysis: Analysis, change: MelodyChange, size: float, is_voiced: bool = True) -> Analysis:
@@ -147,14 +166,28 @@ def scale_formants(envelope: np.ndarray, size: float) -> np.ndarray:
     return np.exp(logs[:, low] * (1 - share) + logs[:, low + 1] * share)
 
 
-def resynthesise(analysis: Analysis, form: Form) -> np.ndarray:
-    """Return speech of an analysis: float32 [n] at 44.1 kHz, n a multiple of a latent."""
+def resynthesise(analysis: Analysis, form: Form, wave: np.ndarray | None = None) -> np.ndarray:
+    """Return speech of an analysis: float32 [n] at 44.1 kHz, n a multiple of a latent.
+
+    What has no voice is taken from `wave`, the speech that was analysed, or is noise without it.
+    """
     count = clip_length(analysis, LATENT)
     # A whisper has no pulses, so that any pitch serves.
     voiced = (analysis.pitch > 0).any()
     pitch = fill_unvoiced(analysis.pitch) if voiced else np.full(len(analysis.pitch), 100.0)
     pulses = (locked_pulses if form == "locked" else free_pulses)(pitch, count)
-    return render(analysis, pulses, EXCITATION, LATENT)
+    spoken = render(analysis, pulses, replace(EXCITATION, hiss=wave is None), LATENT)
+    if wave is not None:
+        own = PULSE_LEVEL * unvoiced(analysis, wave)[:count]
+        spoken[: len(own)] += own
+    return spoken
+
+
+def unvoiced(analysis: Analysis, wave: np.ndarray) -> np.ndarray:
+    """Return what has no voice of the analysed speech [n] at 44.1 kHz."""
+    frame = np.arange(len(wave)) / (RATE * FRAME_SECONDS)
+    shares = np.interp(frame, np.arange(len(analysis.pitch)), voiced_shares(analysis))
+    return wave * np.sqrt(1 - shares)
 
 
 def is_unchanged(take: Take) -> bool:

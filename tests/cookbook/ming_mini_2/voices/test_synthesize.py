@@ -71,6 +71,25 @@ def test_a_quiet_take_is_quieter(analysis: Analysis) -> None:
     assert level(Take(PRESET, Manner(volume="low"))) < 0.5 * LOUDNESS
 
 
+def test_what_has_no_voice_is_the_own_sound_of_the_teacher() -> None:
+    """Between two vowels is a hiss: the same samples where the formants are, noise elsewhere."""
+    speech = glide(1.5, 180, 110)
+    pitch = speech.pitch.copy()
+    pitch[100:200] = 0
+    analysis = replace(speech, pitch=pitch)
+    wave = np.random.default_rng(1).normal(0, 0.05, int(1.5 * RATE))
+    place = slice(PAD + int(0.6 * RATE), PAD + int(0.9 * RATE))
+
+    def likeness(take: Take) -> float:
+        clip = make_take(analysis, take, "free", wave)[place]
+        return float(np.corrcoef(clip, wave[place.start - PAD : place.stop - PAD])[0, 1])
+
+    assert likeness(Take(PRESET)) > 0.99
+    assert likeness(Take(PRESET, Manner(pitch="high"))) > 0.99
+    assert abs(likeness(Take(replace(PRESET, size=1.1)))) < 0.1
+    assert abs(likeness(Take(PRESET, Manner(style="whisper")))) < 0.1
+
+
 def test_formants_are_stretched() -> None:
     envelope = np.full((3, 101), 1e-6)
     envelope[:, 40] = 1.0
