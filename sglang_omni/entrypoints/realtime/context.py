@@ -1,7 +1,11 @@
 """Converts a conversation to the messages of the model's prompt."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
+import numpy as np
+
+from sglang_omni.entrypoints.realtime.audio_codec import decode_wav, encode_wav
 from sglang_omni.entrypoints.realtime.items import (
     AudioContent,
     CallItem,
@@ -18,6 +22,8 @@ from sglang_omni.pipeline.request import MediaPart, Message, TextPart
 from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 Part = TextPart | MediaPart
+JOINED_MS = 20_000
+"""Turns that are longer together stay apart: a model may hear no more than 26 s at once."""
 
 
 def build_messages(instructions: str, items: Iterable[Item]) -> tuple[Message, ...]:
@@ -25,10 +31,11 @@ def build_messages(instructions: str, items: Iterable[Item]) -> tuple[Message, .
 
     The model takes one system message, the first, so the texts of system items are appended to the
     instructions. A spoken answer is represented by the words that were played. A call that was cut
-    has no JSON that the model could read, so it is left out. If the last message
-    is not from the user or a tool, an empty user message is added, so that the model answers.
+    has no JSON that the model could read, so it is left out. Speech that a pause has split into
+    several turns is joined. If the last message is not from the user or a tool, an empty user
+    message is added, so that the model answers.
     """
-    items = list(items)
+    items = list(_join_split_speech(items))
     system = [instructions, *_iter_system_texts(items)]
     messages = [_to_system_message("\n\n".join(filter(None, system)))] if any(system) else []
     messages += [message for item in items if (message := _to_message(item)) is not None]
@@ -44,6 +51,51 @@ def drop_oldest_half(items: Sequence[Item]) -> Sequence[Item]:
     prefix.
     """
     return items[(len(items) + 1) // 2 :]
+
+
+def _join_split_speech(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items of the prompt, with user audio that follows user audio joined to it.
+
+    Between such turns there was no answer, or it was cancelled before any of it was heard, because
+    the user went on after a pause.
+    """
+    said: MessageItem | None = None
+    for item in items:
+        if isinstance(item, MessageItem) and item.role == "assistant" and not _to_message(item):
+            continue
+        if said is not None:
+            if (joined := _join(said, item)) is not None:
+                said = joined
+                continue
+            yield said
+            said = None
+        if isinstance(item, MessageItem) and _speech_of(item) is not None:
+            said = item
+        else:
+            yield item
+    if said is not None:
+        yield said
+
+
+def _join(earlier: MessageItem, later: Item) -> MessageItem | None:
+    """Return both turns as one; None unless both are speech and short enough together."""
+    first, second = _speech_of(earlier), _speech_of(later)
+    if first is None or second is None or first.duration_ms + second.duration_ms > JOINED_MS:
+        return None
+    assert first.wav is not None
+    assert second.wav is not None
+    samples = np.concatenate((decode_wav(first.wav), decode_wav(second.wav)))
+    speech = AudioContent(encode_wav(samples), first.duration_ms + second.duration_ms)
+    return replace(earlier, content=(speech,))
+
+
+def _speech_of(item: Item) -> AudioContent | None:
+    """Return the audio of a user's turn that has nothing else."""
+    match item:
+        case MessageItem(role="user", content=(AudioContent(wav) as speech,)) if wav:
+            return speech
+        case _:
+            return None
 
 
 def _to_system_message(text: str) -> Message:

@@ -1,9 +1,12 @@
 """The items of a conversation: order, budget, and what the model reads."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from sglang_omni.entrypoints.realtime.audio_codec import decode_wav, encode_wav
 from sglang_omni.entrypoints.realtime.context import build_messages, drop_oldest_half
 from sglang_omni.entrypoints.realtime.conversation import Conversation, ItemError
 from sglang_omni.entrypoints.realtime.items import (
@@ -138,6 +141,41 @@ def test_the_model_reads_the_instructions_then_what_was_said() -> None:
     (sound,) = messages[3].content
     assert isinstance(sound, MediaPart)
     assert sound.kind == "audio"
+
+
+def speech(name: str, *samples: int, ms: int = 500) -> MessageItem:
+    wav = encode_wav(np.array(samples, np.int16))
+    return MessageItem(name, "user", (AudioContent(wav, ms),))
+
+
+def test_speech_that_a_pause_has_split_is_heard_as_one() -> None:
+    cancelled = MessageItem("x", "assistant", (SpeechContent((), 0.0, 0.0),), "incomplete")
+    items = [
+        text("a"),
+        speech("b", 1, 2),
+        cancelled,
+        speech("c", 3),
+        speech("d", 4),
+        text("e", "Yes.", "assistant"),
+        speech("f", 5),
+    ]
+    messages = build_messages("", items)
+    assert [message.role for message in messages] == ["user", "user", "assistant", "user"]
+    sounds = [part for message in messages for part in message.content if part != TextPart("a")]
+    heard = [
+        decode_wav(part.sources[0]).tolist()
+        for part in sounds
+        if isinstance(part, MediaPart) and isinstance(part.sources[0], bytes)
+    ]
+    assert heard == [[1, 2, 3, 4], [5]]
+
+
+def test_turns_stay_apart_that_are_not_speech_alone_or_long_together() -> None:
+    long = [speech("a", 1, ms=12_000), speech("b", 2, ms=9000), speech("c", 3, ms=9000)]
+    assert [len(one.content) for one in build_messages("", long)] == [1, 1]
+    with_text = MessageItem("m", "user", (AudioContent(encode_wav(np.zeros(3, np.int16)), 5),))
+    mixed = replace(with_text, content=(*with_text.content, TextContent("Hear this.")))
+    assert len(build_messages("", [speech("a", 1), mixed, text("t")])) == 3
 
 
 def test_sound_that_was_let_go_is_read_as_its_transcript() -> None:
