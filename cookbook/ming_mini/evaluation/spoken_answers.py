@@ -143,6 +143,8 @@ def chunks(clip: np.ndarray) -> Iterator[str]:
 async def exchange(connection: ClientConnection, clip: np.ndarray) -> tuple[str, np.ndarray]:
     """Send a clip, and return the transcript of the answer and its samples [n] at 24 kHz.
 
+    After a pause in the clip the session may begin to answer, and cancels that when it goes on.
+
     Raises:
         RuntimeError: The session reports an error.
     """
@@ -159,6 +161,8 @@ async def exchange(connection: ClientConnection, clip: np.ndarray) -> tuple[str,
                 sound += base64.b64decode(event["delta"])
             case "response.output_audio_transcript.delta":
                 transcript += event["delta"]
+            case "response.done" if event["response"]["status"] == "cancelled":
+                transcript, sound = "", b""
             case "response.done":
                 return transcript, np.frombuffer(sound, "<i2").astype(np.float32) / 32768
 
