@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sglang_omni.engines.speech.contract import ClonedVoice
+from sglang_omni.entrypoints.realtime.audio_codec import INPUT_SAMPLE_RATE, decode_wav
 from sglang_omni.entrypoints.realtime.protocol_version import GA
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -663,6 +664,15 @@ async def test_a_conversation_that_is_full_says_so() -> None:
         assert len(talk.of("conversation.item.done")) == 2
 
 
+def sound_of(request: Any) -> np.ndarray:
+    """Return the samples of a request's last message, which is sound alone."""
+    (part,) = request.messages[-1].content
+    assert isinstance(part, MediaPart)
+    (wav,) = part.sources
+    assert isinstance(wav, bytes)
+    return decode_wav(wav)
+
+
 async def test_speech_right_after_a_turn_takes_its_answer_back() -> None:
     async with talking() as talk:
         talk.backend.script = hanging()
@@ -677,9 +687,12 @@ async def test_speech_right_after_a_turn_takes_its_answer_back() -> None:
         assert talk.of("response.done")[0]["response"]["output"] == []
         talk.backend.script = playing(Finished("stop", Usage()))
         await talk.say(silence(0.6))
-        # Both halves of what was said are the question now.
-        roles = [message.role for message in talk.backend.requests[-1].messages]
-        assert roles == ["system", "user", "user"]
+        # Both halves of what was said are the question now, in one piece.
+        messages = talk.backend.requests[-1].messages
+        assert [message.role for message in messages] == ["system", "user"]
+        before, together = (sound_of(one) for one in talk.backend.requests[-2:])
+        assert len(together) > len(before) + int(0.2 * INPUT_SAMPLE_RATE)
+        np.testing.assert_array_equal(together[: len(before)], before)
 
 
 async def test_closing_in_the_middle_of_everything_leaves_no_task() -> None:
@@ -749,5 +762,7 @@ async def test_two_turns_in_one_event_are_two_turns() -> None:
         first, second = (e["response"] for e in talk.of("response.done"))
         assert first["status_details"]["reason"] == "turn_detected"
         assert second["status"] == "completed"
-        roles = [message.role for message in talk.backend.requests[-1].messages]
-        assert roles == ["system", "user", "user"]
+        # They are two items, and the model hears them in one piece.
+        messages = talk.backend.requests[-1].messages
+        assert [message.role for message in messages] == ["system", "user"]
+        assert len(sound_of(talk.backend.requests[-1])) > INPUT_SAMPLE_RATE
