@@ -1,7 +1,6 @@
 """Converts a conversation to the messages of the model's prompt."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 Part = TextPart | MediaPart
 JOINED_MS = 20_000
-"""Turns that are longer together stay apart: a model may hear no more than 26 s at once."""
+"""Turns that are longer together stay apart: Ming-mini hears at most 26 s at once."""
 
 
 def build_messages(instructions: str, items: Iterable[Item]) -> tuple[Message, ...]:
@@ -35,7 +34,7 @@ def build_messages(instructions: str, items: Iterable[Item]) -> tuple[Message, .
     several turns is joined. If the last message is not from the user or a tool, an empty user
     message is added, so that the model answers.
     """
-    items = list(_join_split_speech(items))
+    items = _join_split_speech(items)
     system = [instructions, *_iter_system_texts(items)]
     messages = [_to_system_message("\n\n".join(filter(None, system)))] if any(system) else []
     messages += [message for item in items if (message := _to_message(item)) is not None]
@@ -53,40 +52,34 @@ def drop_oldest_half(items: Sequence[Item]) -> Sequence[Item]:
     return items[(len(items) + 1) // 2 :]
 
 
-def _join_split_speech(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items of the prompt, with user audio that follows user audio joined to it.
+def _join_split_speech(items: Iterable[Item]) -> list[Item]:
+    """Return the items of the prompt, with user audio that follows user audio joined to it.
 
     Between such turns there was no answer, or it was cancelled before any of it was heard, because
     the user went on after a pause.
     """
-    said: MessageItem | None = None
+    joined: list[Item] = []
     for item in items:
         if isinstance(item, MessageItem) and item.role == "assistant" and not _to_message(item):
             continue
-        if said is not None:
-            if (joined := _join(said, item)) is not None:
-                said = joined
-                continue
-            yield said
-            said = None
-        if isinstance(item, MessageItem) and _speech_of(item) is not None:
-            said = item
+        together = _join(joined[-1], item) if joined else None
+        if together is None:
+            joined.append(item)
         else:
-            yield item
-    if said is not None:
-        yield said
+            joined[-1] = together
+    return joined
 
 
-def _join(earlier: MessageItem, later: Item) -> MessageItem | None:
+def _join(earlier: Item, later: Item) -> Item | None:
     """Return both turns as one; None unless both are speech and short enough together."""
     first, second = _speech_of(earlier), _speech_of(later)
-    if first is None or second is None or first.duration_ms + second.duration_ms > JOINED_MS:
+    if first is None or second is None:
         return None
-    assert first.wav is not None
-    assert second.wav is not None
-    samples = np.concatenate((decode_wav(first.wav), decode_wav(second.wav)))
-    speech = AudioContent(encode_wav(samples), first.duration_ms + second.duration_ms)
-    return replace(earlier, content=(speech,))
+    duration_ms = first.duration_ms + second.duration_ms
+    if duration_ms > JOINED_MS:
+        return None
+    samples = np.concatenate([decode_wav(one.wav or b"") for one in (first, second)])
+    return MessageItem(earlier.id, "user", (AudioContent(encode_wav(samples), duration_ms),))
 
 
 def _speech_of(item: Item) -> AudioContent | None:
