@@ -47,7 +47,7 @@ Form = Literal["free", "locked", "natural"]
 ANALYSIS_RATE = 24_000
 EXCITATION = Excitation(top_hz=10_500.0, noise_from_hz=(4000.0, 9000.0))
 PULSE_LEVEL = 0.87
-"""How loud pulses say a voice, relative to what was analysed: the mean of six voices, 0.82 to 0.97."""
+"""How loud pulses say a voice, relative to what was analysed: 0.82 to 0.97 in six voices."""
 PAD = LATENT
 """Samples of silence before and after the speech; latents begin where the clip's speech does."""
 
