@@ -62,11 +62,11 @@ def _join_split_speech(items: Iterable[Item]) -> list[Item]:
     for item in items:
         if isinstance(item, MessageItem) and item.role == "assistant" and not _to_message(item):
             continue
-        together = _join(joined[-1], item) if joined else None
-        if together is None:
+        both = _join(joined[-1], item) if joined else None
+        if both is None:
             joined.append(item)
         else:
-            joined[-1] = together
+            joined[-1] = both
     return joined
 
 
