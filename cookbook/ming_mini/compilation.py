@@ -79,9 +79,12 @@ class Compiled:
         return found
 
 
-def choose_runner(compiled: bool, device: torch.device) -> Runner:
-    """Return a runner that compiles for each shape, if `compiled` and on a GPU, or an eager one."""
-    return Compiled(dynamic=False) if compiled and device.type == "cuda" else run_eager
+def choose_runner(compiled: bool, device: torch.device, *, dynamic: bool = False) -> Runner:
+    """Return a runner that compiles, if `compiled` and on a GPU, or an eager one.
+
+    It compiles for each shape or, if `dynamic`, once for all.
+    """
+    return Compiled(dynamic) if compiled and device.type == "cuda" else run_eager
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cookbook.ming_mini.batches import HISTORY, Batch
+from cookbook.ming_mini.compilation import Runner, run_eager
 from cookbook.ming_mini.utterances import PATCH, PatchStore
 from sglang_omni.models.ming.speech.talker import Backbone, Talker
 
@@ -143,15 +144,17 @@ def teacher_forced(
     primed: Tensor,
     past: Tensor,
     guided: bool = True,
+    run: Runner = run_eager,
 ) -> PassOutput:
     """Run the backbone over prompts and utterances.
 
     `heard` [B, A, 4, 64] are the latents of `arrays.audio`, `primed` [B, 8, 4, 64] those of the
-    history, and `past` [B, P, 4, 64] those of the utterance, as the flow model will see them.
+    history, and `past` [B, P, 4, 64] those of the utterance, as the flow model will see them. `run`
+    runs the backbone.
     """
     x = embed(talker, arrays, heard)
     context = TrainingContext(talker.model, x, arrays if guided else None)
-    out = talker.model(x, context)
+    out = run(talker.model, x, context)
     rows = arrays.states[..., None].expand(-1, -1, out.shape[-1])
     before = torch.cat((primed, past), dim=1).flatten(1, 2)
     windows = before.unfold(1, HISTORY * PATCH, PATCH)[:, : past.shape[1]]

@@ -53,3 +53,12 @@ def start_from(talker: Talker, stored: Mapping[str, Tensor]) -> None:
             raise ValueError(f"{name} is missing in the trained talker, or has another shape")
         if name.rpartition(".")[0].endswith(RESIDUAL):
             tensor.zero_()
+
+
+def hidden_matrices(talker: Talker) -> list[nn.Parameter]:
+    """Return the matrices inside the layers; embeddings and what makes the outputs are none."""
+    return [
+        weight
+        for name, weight in talker.named_parameters()
+        if weight.ndim == 2 and _LAYER.match(name)
+    ]

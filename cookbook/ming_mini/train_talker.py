@@ -43,7 +43,7 @@ from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.replicas import ALONE, Replicas, join_replicas
 from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
-from cookbook.ming_mini.talker_init import new_talker, start_from
+from cookbook.ming_mini.talker_init import hidden_matrices, new_talker, start_from
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library, PatchStore
 from cookbook.ming_mini.weights import (
@@ -70,8 +70,9 @@ RATE = Rate(1.5e-3, 5e-5, 300)
 class Settings:
     """The settings of the talker's training; a step has `patches` patches in all its utterances.
 
-    With `compile`, the flow model is compiled for a GPU. The averaged weights are written in pieces
-    of at most `split_bytes`.
+    With `compile`, the flow model is compiled for a GPU, with `compile_backbone` the backbone, too.
+    With `muon`, matrices of layers are stepped by Muon, all else by AdamW. The averaged weights are
+    written in pieces of at most `split_bytes`.
     """
 
     patches: int = 2048
@@ -80,7 +81,9 @@ class Settings:
     guide: float = 0.5
     sketch: float = 0.5
     compile: bool = True
+    compile_backbone: bool = True
     record: bool = True
+    muon: bool = True
     seed: int = 0
     hours: float = 40.0
     split_bytes: int = PIECE_BYTES
@@ -110,14 +113,22 @@ class Trainer:
         self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
         run = choose_runner(settings.compile, device)
         self.velocity = partial(run, self.talker.cfm.model)
+        # Shapes vary with the utterances: one compilation serves them all.
+        self._run_backbone = choose_runner(settings.compile_backbone, device, dynamic=True)
         self.replicas = replicas
         self.random = torch.Generator(device).manual_seed(replicas.seed(settings.seed))
         self.step = 0
         self._weights = (*self.talker.parameters(), *self.sketch.parameters())
         replicas.start_equal(self._weights)
-        self._store, self._descent = store, Optimizer(self._weights, betas=(0.9, 0.98), decay=0.01)
+        self._store, self._descent = store, self._optimizer()
         self._replay = StepReplay(self._improve, self.random, settings.record)
         self.average = Average(self.talker)
+
+    def _optimizer(self) -> Optimizer:
+        """Return the optimizer of all weights."""
+        hidden = hidden_matrices(self.talker) if self.settings.muon else []
+        others = [one for one in self._weights if all(one is not matrix for matrix in hidden)]
+        return Optimizer(others, betas=(0.9, 0.98), decay=0.01, hidden=hidden)
 
     def resume(self, folder: Path) -> float:
         """Continue the run whose state is in `folder`. Returns the seconds that it took so far."""
@@ -179,7 +190,7 @@ class Trainer:
         heard, primed, past, aim = gather(self._store, arrays, self.random)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             heard = drop_patches(heard, NO_AUDIO, self.random)
-            run = teacher_forced(self.talker, arrays, heard, primed, past)
+            run = teacher_forced(self.talker, arrays, heard, primed, past, run=self._run_backbone)
             stop = stop_loss(self.talker, run.hidden, arrays)
             parts = (part.flatten(0, 1)[arrays.chosen] for part in (run.hidden, run.history, aim))
             hidden, history, patches = parts
