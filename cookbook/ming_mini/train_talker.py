@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cookbook.ming_mini.augmentation import Copies
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
 from cookbook.ming_mini.compilation import choose_runner
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
@@ -63,6 +64,8 @@ PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
 
 
+COPY_SECONDS = 0.8
+"""For changed copies, of the five seconds between two times when clips are added."""
 RATE = Rate(1.5e-3, 5e-5, 300)
 
 
@@ -71,8 +74,9 @@ class Settings:
     """The settings of the talker's training; a step has `patches` patches in all its utterances.
 
     With `compile`, the flow model is compiled for a GPU, with `compile_backbone` the backbone, too.
-    With `muon`, matrices of layers are stepped by Muon, all else by AdamW. The averaged weights are
-    written in pieces of at most `split_bytes`.
+    With `muon`, matrices of layers are stepped by Muon, all else by AdamW. Every chunk is learnt
+    from in `copies` that differ, and `hours` is what there is room for with all of them. The
+    averaged weights are written in pieces of at most `split_bytes`.
     """
 
     patches: int = 2048
@@ -86,6 +90,8 @@ class Settings:
     muon: bool = True
     seed: int = 0
     hours: float = 40.0
+    copies: int = 1
+    decay: float = 0.01
     split_bytes: int = PIECE_BYTES
 
 
@@ -128,7 +134,7 @@ class Trainer:
         """Return the optimizer of all weights."""
         hidden = hidden_matrices(self.talker) if self.settings.muon else []
         others = [one for one in self._weights if all(one is not matrix for matrix in hidden)]
-        return Optimizer(others, betas=(0.9, 0.98), decay=0.01, hidden=hidden)
+        return Optimizer(others, (0.9, 0.98), self.settings.decay, hidden=hidden)
 
     def resume(self, folder: Path) -> float:
         """Continue the run whose state is in `folder`. Returns the seconds that it took so far."""
@@ -233,9 +239,10 @@ def run(
     tokenizer: PromptTokenizer,
 ) -> None:
     """Train until the time is over; prints every five seconds, saves every minute."""
-    add_chunks(library, tokenizer, corpus.wait(120))
     settings, replicas = trainer.settings, trainer.replicas
     seed = replicas.seed(settings.seed)
+    copies = Copies(settings.copies, seed, trainer.device)
+    add_chunks(library, tokenizer, copies.originals(corpus.wait(120)))
     batches = Prefetch(
         Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed).draw
     )
@@ -251,7 +258,8 @@ def run(
             if replicas.is_first:
                 print(done, meter.flush(), flush=True)
             batches.rest()
-            add_chunks(library, tokenizer, corpus.new_chunks())
+            add_chunks(library, tokenizer, copies.originals(corpus.new_chunks()))
+            add_chunks(library, tokenizer, copies.changed(COPY_SECONDS))
         if clock.elapsed - saved > 60:
             saved = clock.elapsed
             trainer.save(output, clock.spent)
