@@ -9,7 +9,7 @@ call continues from the state in `--output`. `torchrun` trains copies on several
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -64,6 +64,8 @@ PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
 
 
+HELD_OUT_EVERY, HELD_OUT_HOURS = 40, 1.0
+"""Of so many chunks one is not learnt from, as long as there is room for it."""
 COPY_SECONDS = 0.8
 """For changed copies, of the five seconds between two times when clips are added."""
 RATE = Rate(1.5e-3, 5e-5, 300)
@@ -185,25 +187,55 @@ class Trainer:
         """Run one step on the device: the controls are the rate and the weight of guidance."""
         controls, *tensors = inputs
         self._descent.rate.copy_(controls[0])
-        losses = self.losses(DeviceBatch(*tensors))
+        losses = self.losses(DeviceBatch(*tensors), self._store, self.random)
         settings = self.settings
         total = losses.flow + settings.stop * losses.stop + controls[1] * losses.misplaced
         self._descent.step(total + settings.sketch * losses.sketch)
         return TalkerLosses(*(loss.detach() for loss in vars(losses).values()))
 
-    def losses(self, arrays: DeviceBatch) -> TalkerLosses:
-        """Return the losses of one batch."""
-        heard, primed, past, aim = gather(self._store, arrays, self.random)
+    def losses(
+        self, arrays: DeviceBatch, store: PatchStore, random: torch.Generator
+    ) -> TalkerLosses:
+        """Return the losses of one batch of a store."""
+        heard, primed, past, aim = gather(store, arrays, random)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            heard = drop_patches(heard, NO_AUDIO, self.random)
+            heard = drop_patches(heard, NO_AUDIO, random)
             run = teacher_forced(self.talker, arrays, heard, primed, past, run=self._run_backbone)
             stop = stop_loss(self.talker, run.hidden, arrays)
             parts = (part.flatten(0, 1)[arrays.chosen] for part in (run.hidden, run.history, aim))
             hidden, history, patches = parts
-            history = drop_patches(history, NO_HISTORY, self.random)
-            flow = flow_loss(self.velocity, hidden, history, patches, self.random)
+            history = drop_patches(history, NO_HISTORY, random)
+            flow = flow_loss(self.velocity, hidden, history, patches, random)
             sketch = self.sketch(hidden, patches)
         return TalkerLosses(flow, stop, run.misplaced / len(GUIDED_LAYERS), sketch)
+
+
+class HeldOut:
+    """Clips that are not learnt from: what is learnt by heart does not help with them."""
+
+    def __init__(self, library: Library, tokenizer: PromptTokenizer, seed: int) -> None:
+        self._library, self._tokenizer, self._seed = library, tokenizer, seed
+        self._count = 0
+
+    def take(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Yield the chunks that are learnt from; of every `HELD_OUT_EVERY` the second is kept."""
+        for chunk in chunks:
+            self._count += 1
+            if self._count % HELD_OUT_EVERY == 2:
+                add_chunks(self._library, self._tokenizer, iter([chunk]))
+            else:
+                yield chunk
+
+    def flow(self, trainer: "Trainer") -> float | None:
+        """Return the flow loss of one batch, always drawn the same way; None without clips."""
+        if not self._library.tables.count:
+            return None
+        frame = prompt_frame(self._tokenizer)
+        batcher = Batcher(self._library.tables, frame, trainer.settings.patches, self._seed)
+        arrays = DeviceBatch(*(one.to(trainer.device) for one in host_tensors(batcher.draw())))
+        random = torch.Generator(trainer.device).manual_seed(self._seed)
+        # With gradients, although there is no step: without, all would be compiled again.
+        return trainer.losses(arrays, self._library.store, random).flow.item()
 
 
 def trained_vae(config: VAEConfig, place: Path, device: torch.device) -> AudioVAE:
@@ -233,6 +265,7 @@ def add_chunks(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Ch
 def run(
     trainer: Trainer,
     library: Library,
+    held: HeldOut,
     corpus: CorpusFolder,
     output: Path,
     clock: RunClock,
@@ -242,7 +275,7 @@ def run(
     settings, replicas = trainer.settings, trainer.replicas
     seed = replicas.seed(settings.seed)
     copies = Copies(settings.copies, seed, trainer.device)
-    add_chunks(library, tokenizer, copies.originals(corpus.wait(120)))
+    add_chunks(library, tokenizer, copies.originals(held.take(corpus.wait(120))))
     batches = Prefetch(
         Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed).draw
     )
@@ -256,9 +289,9 @@ def run(
             hours = library.tables.seconds / 3600
             done = f"{printed:.0f} s, step {trainer.step}, {hours:.2f} h"
             if replicas.is_first:
-                print(done, meter.flush(), flush=True)
+                print(done, meter.flush(), "held out", held.flow(trainer), flush=True)
             batches.rest()
-            add_chunks(library, tokenizer, copies.originals(corpus.new_chunks()))
+            add_chunks(library, tokenizer, copies.originals(held.take(corpus.new_chunks())))
             add_chunks(library, tokenizer, copies.changed(COPY_SECONDS))
         if clock.elapsed - saved > 60:
             saved = clock.elapsed
@@ -294,7 +327,9 @@ def train(
     trainer = Trainer(config, settings, library.store, device, args.start, replicas)
     clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
     corpus = open_corpus(args.corpus, replicas)
-    run(trainer, library, corpus, args.output, clock, tokenizer)
+    kept = Library(vae, int(HELD_OUT_HOURS * PATCHES_AN_HOUR), device)
+    held = HeldOut(kept, tokenizer, settings.seed)
+    run(trainer, library, held, corpus, args.output, clock, tokenizer)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
     return trainer
 

@@ -142,6 +142,27 @@ def test_an_encoded_clip_has_the_latents_the_product_would_give(
     torch.testing.assert_close(stored, mean, rtol=1e-2, atol=1e-2)
 
 
+def test_what_is_held_out_is_measured_and_not_learnt(
+    small_configs: Configs,
+    small_vae: AudioVAE,
+    library: Library,
+    chunk: Chunk,
+    tokenizer: PromptTokenizer,
+) -> None:
+    held = train_talker.HeldOut(Library(small_vae, 200, CPU), tokenizer, seed=0)
+    settings = train_talker.Settings(patches=24)
+    trainer = train_talker.Trainer(small_configs[0], settings, library.store, CPU)
+    assert held.flow(trainer) is None
+    others = [replace(chunk, texts=(f"{number}",) * 4) for number in range(3)]
+    assert list(held.take(others)) == [others[0], others[2]]
+    before = {name: one.clone() for name, one in trainer.talker.state_dict().items()}
+    flow = held.flow(trainer)
+    assert flow is not None
+    assert flow > 0
+    assert held.flow(trainer) == flow
+    assert all(torch.equal(one, before[name]) for name, one in trainer.talker.state_dict().items())
+
+
 def test_the_talker_learns(
     small_configs: Configs, library: Library, tokenizer: PromptTokenizer
 ) -> None:

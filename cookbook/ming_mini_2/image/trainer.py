@@ -159,7 +159,9 @@ class DrawingTrainer(ResumableTrainer):
         rate, index = inputs
         self._optimizer.rate.copy_(rate)
         loss, report = (self._read if stage == "read" else self._draw)(kind, index)
-        report["norm"] = self._optimizer.step(loss)
+        norm = self._optimizer.step(loss)
+        # Of a skipped step the norm is not finite, and means of it would say nothing.
+        report["norm"], report["skipped"] = norm.nan_to_num(0, 0, 0), (~norm.isfinite()).float()
         return {name: value.detach() for name, value in report.items()}
 
     def _read(self, kind: Kind, index: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
