@@ -78,7 +78,7 @@ def _draw_example(task: Task, rng: Random, split: Split) -> DrawnExample | None:
     content = draw_content(rng)
     if content.split != split:
         return None
-    return DrawnExample(request(content, rng), place(content, draw_size(rng), rng))
+    return DrawnExample(request(content, rng), place(content, draw_size(rng), rng, tidy=True))
 
 
 def encode_examples(
