@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
+from sglang_omni.admission.start_queue import StartQueue
 from sglang_omni.admission.timeout import with_timeout
 from sglang_omni.engines.image.contract import ImageEngineInfo
 from sglang_omni.engines.runtime.process import EngineHealth, EngineProcess
@@ -68,10 +69,14 @@ class AdmissionController:
             self._queues["image"] = AdmissionQueue(
                 "image engine", lambda: image_capacity(engines["image"]), rules
             )
+        self._image_start = StartQueue(engines.get("image", ()))
 
     def counters(self) -> dict[str, dict[str, float]]:
         """Return how many requests are admitted, wait, and were rejected, by engine."""
-        return {name: queue.counters() for name, queue in self._queues.items()}
+        counters = {name: queue.counters() for name, queue in self._queues.items()}
+        if "image" in counters:
+            counters["image"]["queued"] += self._image_start.num_waiting
+        return counters
 
     def with_timeout(
         self, request: Request | ImageRequest, events: AsyncGenerator[T, None]
@@ -99,7 +104,13 @@ class AdmissionController:
 
     @asynccontextmanager
     async def admit_image(self, request: ImageRequest) -> AsyncIterator[None]:
-        """Wait for room for one image, and hold it during the body. Raises `Overloaded`."""
+        """Wait for the engine and for room for one image, and hold it during the body.
+
+        Raises `Overloaded`, and `EngineUnavailable` if the engine cannot start.
+        """
+        if self._image_start.must_wait:
+            with stage("image_start"):
+                await self._image_start.wait()
         async with AsyncExitStack() as stack:
             await self._enter(stack, "image", request)
             yield

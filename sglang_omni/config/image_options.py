@@ -35,6 +35,9 @@ class ImageOptions:
     place: Texts = ()
     """Machines of the replicas, NODE or NODE:GPU each (NODE local: this one); unset: this one."""
 
+    min_replicas: Annotated[Integer, Field(ge=0)] | None = None
+    """Replicas that always run; 0: requests start the first; unset: 0 on a CPU, all on GPUs."""
+
     dtype: DType = "auto"
     """Type of the weights; auto: that of the other engines."""
 

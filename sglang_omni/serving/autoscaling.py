@@ -9,6 +9,7 @@ from sglang_omni.engines.runtime.autoscaler import Autoscaler
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.engines.runtime.scaling_policy import ScalingRules
+from sglang_omni.serving.image_config import resolve_min_replicas
 
 # The section of the option of each engine. On a CPU one encoder has the place of the image encoder.
 SECTIONS = {
@@ -16,6 +17,7 @@ SECTIONS = {
     "encoders": "image_encoder",
     "image_encoder": "image_encoder",
     "audio_encoder": "audio_encoder",
+    "image": "image",
 }
 
 
@@ -30,7 +32,7 @@ def create_pool(config: Config, specs: Sequence[ProcessSpec]) -> EnginePool:
         return EnginePool(specs)
     if specs[0].kind == "encoders":
         _require_unset(config)
-    min_replicas: int | None = getattr(config, section).min_replicas
+    min_replicas = _get_min_replicas(config, section)
     if min_replicas is not None and min_replicas > len(specs):
         raise make_option_error(
             f"{section}.min_replicas",
@@ -38,6 +40,14 @@ def create_pool(config: Config, specs: Sequence[ProcessSpec]) -> EnginePool:
             "name a place for each",
         )
     return EnginePool(specs, min_replicas)
+
+
+def _get_min_replicas(config: Config, section: str) -> int | None:
+    """Return how many replicas of an engine always run, None for all."""
+    if section == "image":
+        return resolve_min_replicas(config)
+    min_replicas: int | None = getattr(config, section).min_replicas
+    return min_replicas
 
 
 def _require_unset(config: Config) -> None:

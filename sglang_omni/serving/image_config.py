@@ -72,6 +72,17 @@ def _get_device(config: Config) -> str:
     return resolve_device(config.device if own == "auto" else own)
 
 
+def resolve_min_replicas(config: Config) -> int | None:
+    """Return how many replicas of the image engine always run, None for all.
+
+    On a CPU there are none unless it is set: who never draws has neither the wait nor the memory.
+    A GPU's memory is kept for it anyway.
+    """
+    if config.image.min_replicas is None and _get_device(config) == "cpu":
+        return 0
+    return config.image.min_replicas
+
+
 def build_image_specs(
     config: Config, checkpoint: Path, waiting: SharedCount | None = None
 ) -> tuple[ProcessSpec, ...]:

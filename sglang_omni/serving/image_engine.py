@@ -8,7 +8,6 @@ from pathlib import Path
 from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.config.tree import Config
 from sglang_omni.engines.image.contract import ImageSettings
-from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.models.base import ModelFamily
@@ -20,6 +19,7 @@ from sglang_omni.pipeline.image_request import ImageRequest
 from sglang_omni.pipeline.request import ChatRequest, Event
 from sglang_omni.pipeline.respond import Admit
 from sglang_omni.protocol.errors import ImagesUnavailable
+from sglang_omni.serving.autoscaling import create_pool
 from sglang_omni.serving.image_config import (
     build_image_specs,
     draws_images,
@@ -43,7 +43,7 @@ class ImageEngine:
             isinstance(spec.settings, ImageSettings) and spec.settings.waiting is not None
             for spec in specs
         )
-        self.pool = EnginePool(specs)
+        self.pool = create_pool(config, specs)
         self.format = family_of(checkpoint).image_format(checkpoint, chat)
         self._chat = chat
         # All requests have the same query tokens, so they share the memory.

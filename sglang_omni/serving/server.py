@@ -206,12 +206,12 @@ class Server:
     def ready(self) -> bool:
         """Return whether the server can serve requests and is not shutting down.
 
-        At least one replica of every engine must be loaded and warmed up, and files must be
-        decodable.
+        At least one replica of every engine that always runs must be loaded and warmed up, and
+        files must be decodable.
         """
         return (
             not self._is_leaving
-            and all(pool.is_ready for pool in self._pools.values())
+            and all(pool.is_ready for pool in self._pools.values() if pool.min_replicas)
             and self._media.decoders.can_decode
         )
 

@@ -73,6 +73,7 @@ def far(
         "talker.place": "node-b",
         "image_encoder.place": "node-b",
         "image.place": "node-b",
+        "image.min_replicas": 1,
         "media.place": "local,node-b",
         "voices-dir": tmp_path_factory.mktemp("voices"),
     }

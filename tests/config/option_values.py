@@ -137,6 +137,7 @@ VALUES = {
     "image.device": ("cpu", "cpu"),
     "image.gpus": ("1,2", (1, 2)),
     "image.place": ("local,node-b:1", ("local", "node-b:1")),
+    "image.min_replicas": ("0", 0),
     "image.dtype": ("float32", "float32"),
     "image.backend": ("fast", "fast"),
     "image.fp8": ("true", True),

@@ -40,9 +40,10 @@ SMALL = {"size": "1024x256", "resolution": 512, "steps": 4}
 MANY_STEPS = 1000
 
 
-def serve(checkpoint: Path, *options: str) -> Any:
+def serve(checkpoint: Path, *options: str, min_replicas: int = 1) -> Any:
     command = ("-m", "sglang_omni", "serve", "--version", "v1", "--model-path", str(checkpoint))
-    return run_server(*command, *options, *serve_options(), ready="/ready")
+    minimum = ("--image.min_replicas", str(min_replicas))
+    return run_server(*command, *options, *minimum, *serve_options(), ready="/ready")
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +326,8 @@ def test_a_killed_engine_fails_its_requests_and_comes_back(
         model="tiny", messages=[{"role": "user", "content": "Hello"}], max_tokens=4
     )
     assert answer.choices[0].finish_reason in ("length", "stop")
-    wait_until(lambda: drawing.ready_status() == 200, 120 * PATIENCE, "image engine back")
+    is_back = lambda: drawing.engine("image")["state"] == "ready"  # noqa: E731
+    wait_until(is_back, 120 * PATIENCE, "image engine back")
     assert drawing.engine("image")["restarts"] == restarts + 1
     assert len(pixels_of(draw(drawing))) == 1
 
@@ -344,6 +346,23 @@ def test_a_full_queue_answers_429(tmp_path: Path) -> None:
             assert [httpx.post(url, json=body).status_code for _ in range(2)] == [429, 429]
         thread.join()
         assert waiting.status == 200, waiting.text
+
+
+def test_without_a_minimum_the_engine_starts_with_the_first_image(tmp_path: Path) -> None:
+    write_tiny_checkpoint(tmp_path / "tiny")
+    with serve(tmp_path / "tiny", min_replicas=0) as server:
+        image = server.engine("image")
+        assert (image["state"], image["pid"], server.ready_status()) == ("standby", None, 200)
+        body = {"prompt": "a mill", **SMALL}
+        url = f"{server.api}/images/generations"
+        calls = [call(url, body, {"X-Request-Id": name}) for name in ("first", "second")]
+        for reply, thread in calls:
+            thread.join()
+            assert reply.status == 200, reply.text
+        image = server.engine("image")
+        assert (image["state"], image["restarts"]) == ("ready", 0)
+        timeline = httpx.get(f"{server.api}/requests/first").json()
+        assert "image_start" in [stage["name"] for stage in timeline["stages"]]
 
 
 def test_images_are_finished_before_a_shutdown(tmp_path: Path) -> None:

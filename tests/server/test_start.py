@@ -76,8 +76,9 @@ def test_the_phases_of_the_longest_start_are_told_and_add_up(
     total = sum(one["seconds"] for one in phases)
     kinds = dict(re.findall(r"✓ (\w+) (\d+\.\d) s", screen[-9]))
     assert abs(total - float(kinds[name])) < SLACK_S
-    # Every engine has them.
-    assert all(engine["start_phases"] for engine in engines.values())
+    # Every engine has them, but one that is not needed yet.
+    started = [engine for engine in engines.values() if engine["state"] != "standby"]
+    assert all(engine["start_phases"] for engine in started)
 
 
 def test_the_command_it_gives_writes_speech(screen: list[str], tmp_path: Path) -> None:

@@ -9,7 +9,12 @@ from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.shared_count import SharedCount
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.protocol.errors import ConfigError
-from sglang_omni.serving.image_config import build_image_specs, draws_images, explain_no_images
+from sglang_omni.serving.image_config import (
+    build_image_specs,
+    draws_images,
+    explain_no_images,
+    resolve_min_replicas,
+)
 from tests.testing.golden import TINY
 
 DRAWS = replace(RELEASED, image_output=True)
@@ -69,6 +74,17 @@ def test_the_device_and_the_type_may_differ_from_the_other_engines() -> None:
     asked = config(device="cuda", image__device="cpu", image__dtype="float32")
     (spec,) = build_image_specs(asked, TINY)
     assert (spec.settings.device, spec.settings.dtype) == ("cpu", "float32")
+
+
+def test_on_a_cpu_the_engine_waits_for_its_first_request() -> None:
+    def count(**values: object) -> int | None:
+        return resolve_min_replicas(config(**values))
+
+    assert count(device="cpu") == 0
+    assert count(device="cuda", image__device="cpu") == 0
+    assert count(device="cuda", image__gpus="0,1") is None
+    assert count(device="cpu", image__min_replicas="1") == 1
+    assert count(device="cuda", image__min_replicas="0") == 0
 
 
 def test_a_long_step_does_not_make_the_engine_unready() -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 # The share of a replica's capacity that requests may fill on average after a scale-down. What is
 # left keeps the pool from growing again at once.
 MAX_LOAD_AFTER_SCALE_DOWN = 0.5
+# An average below is that of requests which ended long ago.
+NEGLIGIBLE_REQUESTS = 0.01
 # The load is averaged over this share of the downscale delay.
 _AVERAGE_SHARE = 0.2
 
@@ -15,7 +17,8 @@ class ScalingRules:
     """The bounds of the number of replicas, and the delays of a change in seconds.
 
     Requests must wait for `upscale_delay_s` before replicas are added, and fewer replicas must be
-    enough for `downscale_delay_s` before some are removed.
+    enough for `downscale_delay_s` before some are removed. With `min_replicas` 0 the first replica
+    is added as soon as a request waits.
     """
 
     min_replicas: int
@@ -109,7 +112,8 @@ def decide(
         rules: The bounds and the delays.
         now: The time, in seconds.
     """
-    if _is_short(load, rules) and _has_lasted(history.short_since, rules.upscale_delay_s, now):
+    delay_s = 0.0 if _is_off(load, rules) else rules.upscale_delay_s
+    if _is_short(load, rules) and _has_lasted(history.short_since, delay_s, now):
         wanted = min(load.num_up + _count_missing(load, rules), rules.max_replicas)
         if wanted > load.num_up + load.num_starting:
             return ScalingDecision(wanted, _explain_shortage(load, rules))
@@ -127,6 +131,8 @@ def compute_sufficient(history: LoadHistory, load: PoolLoad, rules: ScalingRules
     A replica whose slots are not known is full with one request.
     """
     requests_per_replica = (load.slots or 1) * MAX_LOAD_AFTER_SCALE_DOWN
+    if not load.in_flight and history.average_in_flight < NEGLIGIBLE_REQUESTS:
+        return rules.min_replicas
     return max(rules.min_replicas, math.ceil(history.average_in_flight / requests_per_replica))
 
 
@@ -141,6 +147,11 @@ def _average_in_flight(
 
 def _is_short(load: PoolLoad, rules: ScalingRules) -> bool:
     return load.backlog > 0 or load.num_up < rules.min_replicas
+
+
+def _is_off(load: PoolLoad, rules: ScalingRules) -> bool:
+    """Return whether nothing runs, and nothing has to."""
+    return not (rules.min_replicas or load.num_up or load.num_down)
 
 
 def _count_missing(load: PoolLoad, rules: ScalingRules) -> int:

@@ -58,6 +58,24 @@ async def rest(outputs: Any) -> list[int]:
     return [output.value async for output in outputs]
 
 
+async def test_a_pool_without_a_minimum_runs_only_while_it_is_asked() -> None:
+    """The first request to wait starts the replica, which stops some time after the last."""
+    queue = {"queued": 0.0, "rejected": 0.0}
+    rules = ScalingRules(0, 1, upscale_delay_s=1e6, downscale_delay_s=1.0)
+    async with scaled(rules, (ToySettings(slots=SLOTS),), lambda: queue) as pool:
+        [replica] = pool.replicas
+        assert (replica.health.state, replica.pid) == ("standby", None)
+        queue["queued"] = 1.0
+        await eventually(lambda: pool.is_ready, WITHIN_S)
+        queue["queued"] = 0.0
+        async with AsyncExitStack() as stack:
+            await first(stack, pool)
+            await asyncio.sleep(3 * rules.downscale_delay_s)
+            assert pool.is_ready
+        await eventually(lambda: replica.health.state == "standby", WITHIN_S)
+        await eventually(lambda: replica.pid is None, WITHIN_S)
+
+
 async def hold(stack: AsyncExitStack, pool: EnginePool, count: int) -> None:
     """Submit requests that do not end; those beyond the slots of a replica wait in it."""
 

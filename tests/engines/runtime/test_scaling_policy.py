@@ -143,3 +143,33 @@ def test_nothing_is_removed_while_something_starts() -> None:
 
 def test_the_minimum_is_always_sufficient_or_more() -> None:
     assert compute_sufficient(LoadHistory(), PoolLoad(num_up=0), ScalingRules(3, 4)) == 3
+
+
+ON_DEMAND = ScalingRules(0, 1, upscale_delay_s=5.0, downscale_delay_s=100.0)
+
+
+def test_without_a_minimum_the_first_request_adds_a_replica_at_once() -> None:
+    asleep, waiting = PoolLoad(num_up=0), PoolLoad(num_up=0, backlog=1)
+    assert numbers([(0, asleep), (500, asleep), (501, waiting)], ON_DEMAND) == [0, 0, 1]
+    starting = PoolLoad(num_up=0, num_starting=1, backlog=1)
+    assert numbers([(0, waiting), (1, starting), (20, starting)], ON_DEMAND) == [1, 0, 0]
+
+
+def test_without_a_minimum_a_replica_is_removed_some_time_after_its_last_request() -> None:
+    busy, idle = PoolLoad(num_up=1, in_flight=1), PoolLoad(num_up=1)
+    loads = [(second, busy if second < 60 else idle) for second in range(400)]
+    decisions = run(loads, ON_DEMAND)
+    removed_at = next(second for second, decision in enumerate(decisions) if decision)
+    assert decisions[removed_at] == ScalingDecision(0, "0.0 requests in flight on average")
+    # The average takes almost as long to fall as fewer must be enough.
+    assert 60 + 100 < removed_at < 60 + 2 * 100
+
+
+def test_a_request_in_flight_keeps_the_last_replica() -> None:
+    idle, busy = PoolLoad(num_up=1), PoolLoad(num_up=1, in_flight=1)
+    assert numbers([(0, idle), (99.9, idle), (100, busy)], ON_DEMAND) == [0, 0, 0]
+
+
+def test_one_that_died_is_not_added_a_second_time() -> None:
+    down = PoolLoad(num_up=0, num_down=1, backlog=1)
+    assert numbers([(0, down), (1, down)], ON_DEMAND) == [0, 0]
