@@ -13,6 +13,7 @@
 #
 # HALVES=thinker trains the thinking half alone: it has all of the time, and the GPU beside the
 # teachers; `pack` takes the speaking half of the bundled checkpoint. There is no drawing then.
+# HALVES=voices leaves the thinker as it is bundled: drawing and voices have all of the time.
 #
 # EXPORT has all that is learnt so far in at most six files below 16 MB, anew every EXPORT_SECONDS:
 # a machine that ends early leaves weights that `export --restore` and `pack` make a checkpoint of.
@@ -20,7 +21,8 @@
 # `voices/bundle_teachers.sh` lists. OUT/texts.jsonl and OUT/thinker/model may be there already.
 #
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
-# CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data. Of the clips in
+# CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data, PICTURE_CORES
+# make what drawing is learnt from. Of the clips in
 # steady voices, which one process makes faster than any other, there are at most STEADY_HOURS. Of the
 # others NATURAL_PROCESSES and FREE_PROCESSES are for clips of the two forms; resynthesised ones are
 # made for FREE_SECONDS. MPS is the folder of the pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY),
@@ -39,7 +41,8 @@ case $HALVES in
     both) own=$((TIME * 4 / 7)) busy=4 ;;
     # The first clips, the held-out data and the end of the training take the rest.
     thinker) own=$((TIME - TIME / 12)) busy=2 DRAWING_LEAST=$((TIME + 1)) ;;
-    *) echo "HALVES must be both or thinker, not $HALVES" >&2; exit 2 ;;
+    voices) own=0 busy=4 NATURAL_PROCESSES=0 ;;
+    *) echo "HALVES must be both, thinker or voices, not $HALVES" >&2; exit 2 ;;
 esac
 THINKER_SECONDS=${THINKER_SECONDS:-$own}
 VAE_SECONDS=${VAE_SECONDS:-$((TIME * 3 / 10))}
@@ -51,7 +54,11 @@ for folder in $SPEECH_VAE $IMAGE_VAE; do
 done
 LEXICON=${LEXICON:-/usr/share/wordnet}
 CORES=${CORES:-$(nproc --all)}
-DATA_CORES=${DATA_CORES:-$((CORES * 2 / 5 > 0 ? CORES * 2 / 5 : 1))}
+data=$((CORES * 2 / 5 > 0 ? CORES * 2 / 5 : 1)) pictures=$((data / 4 + 1))
+# Pictures are made before anything else is trained.
+[ "$HALVES" != voices ] || data=0 pictures=$((CORES / 2 + 1))
+DATA_CORES=${DATA_CORES:-$data}
+PICTURE_CORES=${PICTURE_CORES:-$pictures}
 DEVICE=${DEVICE:-cuda}
 GPUS=$(nvidia-smi -L 2> /dev/null | wc -l || true)
 CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES - busy))}
@@ -59,7 +66,7 @@ THINKER_GPU=${THINKER_GPU:-0}
 SPEECH_GPU=${SPEECH_GPU:-$((GPUS > 1 ? 1 : 0))}
 CLIPS_GPU=${CLIPS_GPU:-$THINKER_GPU}
 # With teachers on the thinker's GPU, twelve keep it busy, and each takes 2.5 GB of its memory.
-[ "$GPUS" = 0 ] || [ "$CLIPS_GPU" != "$THINKER_GPU" ] ||
+[ "$HALVES" = voices ] || [ "$GPUS" = 0 ] || [ "$CLIPS_GPU" != "$THINKER_GPU" ] ||
     CLIP_PROCESSES=$((CLIP_PROCESSES > 13 ? 13 : CLIP_PROCESSES))
 # One makes clips in steady voices. The talker has no use for natural ones.
 teachers=$((CLIP_PROCESSES > 2 ? CLIP_PROCESSES - 1 : 2))
@@ -69,8 +76,6 @@ NATURAL_PROCESSES=${NATURAL_PROCESSES:-$natural}
 FREE_PROCESSES=${FREE_PROCESSES:-$((teachers - NATURAL_PROCESSES))}
 FREE_SECONDS=${FREE_SECONDS:-$TIME}
 STEADY_HOURS=${STEADY_HOURS:-4}
-mps=()
-[ -z "${MPS:-}" ] || mps=(CUDA_MPS_PIPE_DIRECTORY="$MPS")
 HOURS=${HOURS:-80}
 NUM_TEXTS=${NUM_TEXTS:-40000}
 CHUNK_CLIPS=${CHUNK_CLIPS:-200}
@@ -103,6 +108,10 @@ stop() {
 }
 trap stop EXIT
 left() { echo $((TIME - SECONDS)); }
+on_gpu() { # GPU: what a program on it needs in its environment
+    echo "CUDA_VISIBLE_DEVICES=$1"
+    [ -z "${MPS:-}" ] || [ "$1" != "$CLIPS_GPU" ] || echo "CUDA_MPS_PIPE_DIRECTORY=$MPS"
+}
 sooner() { echo $(($1 < $2 ? $1 : $2)); }
 
 python -m "$here.pack" --unpack
@@ -111,12 +120,15 @@ if [ ! -f "$OUT/texts.jsonl" ]; then
         --seed "$SEED" --lexicon "$LEXICON"
 fi
 make_clips() { # form, seconds, processes, hours
-    env "${mps[@]}" CUDA_VISIBLE_DEVICES="$CLIPS_GPU" nice -n 10 python -m "$here.voices.corpus" \
+    local place
+    mapfile -t place < <(on_gpu "$CLIPS_GPU")
+    env "${place[@]}" nice -n 10 python -m "$here.voices.corpus" \
         --output "$OUT/clips/$1" --form "$1" --hours "$4" --seconds "$2" --seed "$SEED" \
         --texts "$OUT/texts.jsonl" --lexicon "$LEXICON" --processes "$3" \
         --chunk-clips "$CHUNK_CLIPS" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
 }
-make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES" "$HOURS"
+[ "$HALVES" = voices ] ||
+    make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES" "$HOURS"
 make_clips free "$(sooner "$FREE_SECONDS" "$(left)")" "$FREE_PROCESSES" "$HOURS"
 
 train_thinker() { # more settings
@@ -126,9 +138,10 @@ train_thinker() { # more settings
         DATA="$DATA/thinker" "${THINKER[@]}" "$@" bash cookbook/ming_mini_2/thinker/recipe.sh
 }
 learn_to_draw() { # step, checkpoint, more settings
-    local step=$1 checkpoint=$2; shift 2
-    env CUDA_VISIBLE_DEVICES="$THINKER_GPU" OUT="$OUT/image" CHECKPOINT="$checkpoint" STEP="$step" \
-        DATA="$DATA/pictures" DEVICE="$DEVICE" SEED="$SEED" CORES=$((DATA_CORES / 4 + 1)) \
+    local step=$1 checkpoint=$2 place; shift 2
+    mapfile -t place < <(on_gpu "$THINKER_GPU")
+    env "${place[@]}" OUT="$OUT/image" CHECKPOINT="$checkpoint" STEP="$step" \
+        DATA="$DATA/pictures" DEVICE="$DEVICE" SEED="$SEED" CORES="$PICTURE_CORES" \
         TESTED=64 "${DRAWING[@]}" "$@" bash cookbook/ming_mini_2/image/recipe.sh
 }
 take_weights() { # from an earlier run's folder, to this one's
@@ -137,8 +150,10 @@ take_weights() { # from an earlier run's folder, to this one's
 }
 make_pictures() {
     renice -n 10 "$BASHPID" > /dev/null
-    until [ -f "$OUT/thinker/model/tokenizer.json" ]; do sleep 1; done
-    learn_to_draw 0 "$OUT/thinker/model"
+    local model=$bundled
+    [ "$HALVES" = voices ] || model=$OUT/thinker/model
+    until [ -f "$model/tokenizer.json" ]; do sleep 1; done
+    learn_to_draw 0 "$model"
 }
 train_drawing() {
     if [ "$(left)" -lt "$DRAWING_LEAST" ]; then
@@ -148,15 +163,16 @@ train_drawing() {
     if [ -n "$IMAGE_VAE" ]; then
         take_weights "$IMAGE_VAE" "$OUT/image/vae"
     else
-        learn_to_draw 1 "$OUT/thinker/checkpoint" VAE_SECONDS=$(($(left) * 2 / 5))
+        learn_to_draw 1 "$thinker" VAE_SECONDS=$(($(left) * 2 / 5))
     fi
     # The examples are prepared before the training, and it is tested behind it. Where the first step
     # took all that was left, there is an error.
-    learn_to_draw 2 "$OUT/thinker/checkpoint" SECONDS_OF_TRAINING=$(($(left) * 3 / 4))
+    learn_to_draw 2 "$thinker" SECONDS_OF_TRAINING=$(($(left) * 11 / 12 - 90))
 }
 train_voices() { # program, seconds, more options
-    local program=$1 seconds=$2; shift 2
-    env "${mps[@]}" CUDA_VISIBLE_DEVICES="$SPEECH_GPU" python -m "$here.voices.$program" \
+    local program=$1 seconds=$2 place; shift 2
+    mapfile -t place < <(on_gpu "$SPEECH_GPU")
+    env "${place[@]}" python -m "$here.voices.$program" \
         --corpus "$OUT/clips/free" --output "$OUT/speech" --seconds "$seconds" --device "$DEVICE" \
         --seed "$SEED" "$@" > "$OUT/$program.log" 2>&1
 }
@@ -170,28 +186,39 @@ train_speech() {
     train_voices train_talker "$(($(left) - TIME / 70))" --vae "$OUT/speech" "${TALKER[@]}"
 }
 thinking() {
-    # If the memory does not suffice, it goes on from what was saved, with smaller steps.
-    { train_thinker || [ -d "$OUT/thinker/checkpoint" ] || train_thinker TOKENS=49152; } \
-        > "$OUT/thinker.log" 2>&1
+    local thinker=$bundled
+    if [ "$HALVES" != voices ]; then
+        thinker=$OUT/thinker/checkpoint
+        # If the memory does not suffice, it goes on from what was saved, with smaller steps.
+        { train_thinker || [ -d "$thinker" ] || train_thinker TOKENS=49152; } \
+            > "$OUT/thinker.log" 2>&1
+    else
+        make_pictures > "$OUT/pictures.log" 2>&1
+    fi
     train_drawing > "$OUT/drawing.log" 2>&1
 }
 
+think() {
+    thinking & thinking=$!
+    running+=("$thinking")
+}
+makers=("${running[@]}")
+[ "$HALVES" != voices ] || think
 until compgen -G "$OUT/clips/*/chunk-*.npz" > /dev/null; do
-    kill -0 "${running[@]}" || { cat "$OUT"/clips-*.log; exit 1; }
+    kill -0 "${makers[@]}" || { cat "$OUT"/clips-*.log; exit 1; }
     sleep 1
 done
 # After the first clips, since the training is tested with those.
-make_clips steady "$(sooner "$THINKER_SECONDS" "$(left)")" 1 "$STEADY_HOURS"
+[ "$HALVES" = voices ] || make_clips steady "$(sooner "$THINKER_SECONDS" "$(left)")" 1 "$STEADY_HOURS"
 nice -n 10 python -m "$here.export" --run "$OUT" --output "$EXPORT" --every "$EXPORT_SECONDS" \
     > "$OUT/export.log" 2>&1 & running+=($!)
-thinking & thinking=$!
-running+=("$thinking")
+[ "$HALVES" = voices ] || think
 speech=
-if [ "$HALVES" = both ]; then
+if [ "$HALVES" != thinker ]; then
     train_speech & speech=$!
     running+=("$speech")
 fi
-if [ "$DRAWING_LEAST" -le "$TIME" ]; then
+if [ "$HALVES" = both ] && [ "$DRAWING_LEAST" -le "$TIME" ]; then
     make_pictures > "$OUT/pictures.log" 2>&1 & running+=($!)
 fi
 failed=0

@@ -10,7 +10,8 @@
 # with, without the optimizer's state. SPLIT_BYTES is the most that a file of weights takes.
 # RECORD=--no-record runs every step eagerly instead of from CUDA graphs; COMPILE=--no-compile does
 # not compile the transformer's blocks. The share READING of step 2 is for reading prompts, and 0
-# with START, where that was learnt.
+# with START, where that was learnt. PEAK is its highest rate, EDITS the share of its drawing steps
+# that edit.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
@@ -31,6 +32,8 @@ VAE_WHOLE=${VAE_WHOLE:-64}
 READ_BATCH=${READ_BATCH:-256}
 DRAW_BATCH=${DRAW_BATCH:-64}
 READING=${READING:-0.25}
+PEAK=${PEAK:-1e-3}
+EDITS=${EDITS:-0.4}
 TESTED=${TESTED:-128}
 START_VAE=${START_VAE:-}
 START=${START:-}
@@ -65,7 +68,7 @@ case $STEP in
     run train --checkpoint "$CHECKPOINT" --examples "$DATA" --vae "$OUT/vae" \
         --output "$OUT/drawing" --sizes "$SIZES" --seconds "$SECONDS_OF_TRAINING" --pause "$PAUSE" \
         --reading-until "$READING" --read "$READ_BATCH" --draw "$DRAW_BATCH" --tested "$TESTED" \
-        --seed "$SEED" "$COMPILE" --device "$DEVICE" --split-bytes "$SPLIT_BYTES" "$RECORD" "${start[@]}" \
+        --peak "$PEAK" --edits "$EDITS" --seed "$SEED" "$COMPILE" --device "$DEVICE" --split-bytes "$SPLIT_BYTES" "$RECORD" "${start[@]}" \
         | tee -a "$OUT/drawing.log" || status=$?
     # 3: paused; the same command goes on.
     [ $status -eq 3 ] || exit $status ;;

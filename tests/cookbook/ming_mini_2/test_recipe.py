@@ -33,7 +33,7 @@ def test_an_unknown_half_is_named(tmp_path: Path) -> None:
     environment = {**os.environ, "OUT": str(tmp_path), "HALVES": "talker"}
     done = subprocess.run(["bash", str(RECIPE)], env=environment, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "HALVES must be both or thinker, not talker" in done.stderr
+    assert "HALVES must be both, thinker or voices, not talker" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -73,6 +73,8 @@ def test_a_thinker_alone_has_nearly_all_of_the_time_and_no_speech() -> None:
     assert shared() == [685, 0, 2, 3]
     assert shared(HALVES="thinker") == [1100, 1, 4, 3]
     assert shared(HALVES="thinker", CORES="2")[2:] == [1, 1]
+    # Without a thinker's data, all but four cores make clips.
+    assert shared(HALVES="voices") == [0, 0, 0, 11]
 
 
 def commands() -> list[tuple[str, set[str]]]:

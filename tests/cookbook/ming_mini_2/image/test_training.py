@@ -64,7 +64,7 @@ def trained(
     drawing = [
         *(*common, "--output", str(folder / "drawing"), "--vae", str(folder / "vae")),
         *("--checkpoint", str(checkpoint), "--tested", "1", "--reading-until", "0.5"),
-        *("--read", "2", "--draw", "2"),
+        *("--read", "2", "--draw", "2", "--edits", "0.5", "--peak", "1e-3"),
     ]
     with pytest.raises(SystemExit) as paused:
         train.main([*drawing, "--seconds", "1", "--pause", "0.4"])
