@@ -89,7 +89,7 @@ class Settings:
     compile: bool = True
     compile_backbone: bool = True
     record: bool = True
-    muon: bool = True
+    muon: bool = False
     seed: int = 0
     hours: float = 40.0
     copies: int = 1

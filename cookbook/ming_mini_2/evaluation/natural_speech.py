@@ -31,6 +31,7 @@ from cookbook.ming_mini_2.evaluation.similarity import (
 )
 from cookbook.ming_mini_2.evaluation.teachers import teacher_speech
 from cookbook.ming_mini_2.voices.speakers import PRESETS, held_out_speakers
+from measurement.environment import fingerprint
 from measurement.everyday_sentences import sample_sentences
 from measurement.whisper_recogniser import WhisperRecogniser
 
@@ -163,6 +164,7 @@ def main() -> None:
         "seed": args.seed,
         "rows": rows,
         "unmet": [f"{bound.part}, {bound.key}" for bound in missed],
+        "environment": fingerprint(),
     }
     args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     for bound in missed:

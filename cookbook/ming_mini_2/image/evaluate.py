@@ -32,6 +32,7 @@ from cookbook.ming_mini_2.image.held_out import (
     judge_example,
     summarize,
 )
+from measurement.environment import fingerprint
 
 BOUNDS: dict[Task, float] = {"draw": 0.7, "edit": 0.7}
 """The least share of right pictures."""
@@ -127,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     client = ImageClient(args.url, args.seed, args.steps)
     served = evaluate(client, args.count, args.at_a_time)
-    report = build_report(served)
+    report = build_report(served) | {"environment": fingerprint()}
     args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     if args.sheet:
         contact_sheet([one.judged for one in served]).save(args.sheet)

@@ -3,17 +3,26 @@
     python -m cookbook.ming_mini_2.voices.train_talker --corpus DIR --vae DIR --output DIR
 
 Options are those of `cookbook.ming_mini.train_talker`. `--start` goes on from averaged weights,
-where the state of the run is lost.
+where the state of the run is lost. Clips in some tens of hours are learnt by heart; the defaults
+are what was found against that.
 """
 
 from dataclasses import replace
 
 from cookbook.ming_mini import train_talker
 from cookbook.ming_mini.layout import configurations
+from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini_2.voices.corpus import VoiceCorpusFolder
 from cookbook.ming_mini_2.voices.layout import VOICES, prompt_tokenizer
 
-SETTINGS = replace(train_talker.Settings(), hours=60.0)
+SETTINGS = replace(
+    train_talker.Settings(),
+    patches=1024,
+    rate=Rate(1e-3, 3e-5, 300),
+    muon=True,
+    copies=8,
+    hours=400.0,
+)
 
 
 def main() -> None:
