@@ -226,16 +226,17 @@ class HeldOut:
             else:
                 yield chunk
 
-    def flow(self, trainer: "Trainer") -> float | None:
-        """Return the flow loss of one batch, always drawn the same way; None without clips."""
+    def report(self, trainer: "Trainer") -> dict[str, float]:
+        """Return the flow loss of one batch, always drawn the same way; nothing without clips."""
         if not self._library.tables.count:
-            return None
+            return {}
         frame = prompt_frame(self._tokenizer)
         batcher = Batcher(self._library.tables, frame, trainer.settings.patches, self._seed)
         arrays = DeviceBatch(*(one.to(trainer.device) for one in host_tensors(batcher.draw())))
         random = torch.Generator(trainer.device).manual_seed(self._seed)
         # With gradients, although there is no step: without, all would be compiled again.
-        return trainer.losses(arrays, self._library.store, random).flow.item()
+        flow = trainer.losses(arrays, self._library.store, random).flow.item()
+        return {"held out": round(flow, 4)}
 
 
 def trained_vae(config: VAEConfig, place: Path, device: torch.device) -> AudioVAE:
@@ -289,7 +290,7 @@ def run(
             hours = library.tables.seconds / 3600
             done = f"{printed:.0f} s, step {trainer.step}, {hours:.2f} h"
             if replicas.is_first:
-                print(done, meter.flush(), "held out", held.flow(trainer), flush=True)
+                print(done, meter.flush() | held.report(trainer), flush=True)
             batches.rest()
             add_chunks(library, tokenizer, copies.originals(held.take(corpus.new_chunks())))
             add_chunks(library, tokenizer, copies.changed(COPY_SECONDS))
