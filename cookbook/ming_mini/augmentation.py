@@ -13,54 +13,33 @@ from random import Random
 
 import numpy as np
 import torch
-from torch import Tensor
+from torchaudio.functional import resample
 
 from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.vocoder import RATE
 
-SPEEDS = (1.0, 0.92, 1.08, 1.0, 0.96, 1.04)
-"""Of a clip's copies in turn; the pitch and the formants rise with it."""
-SPEAKERS_APART = 100_000
+SPEEDS = (100, 92, 108, 100, 96, 104)
+"""Of a clip's copies in turn, in percent; the pitch and the formants rise with it."""
+SPEAKER_STRIDE = 100_000
 """Between the numbers of one speaker at different speeds, who are different speakers."""
-LATEST = 0.08
-"""Seconds of silence before a clip at most: a latent of the talker's VAE."""
-JOINED, PAUSE, LONGEST = 0.4, 0.25, 14.0
-"""The share of clips that another is said after, and seconds: of silence between them at most, and
-of both together."""
-TAPS = 16
+MAX_DELAY_S = 0.08
+"""Of silence before a clip: a latent of the talker's VAE."""
+JOINED_SHARE, MAX_PAUSE_S, MAX_JOINED_S = 0.4, 0.25, 14.0
+"""The share of clips that another is said after, the silence between them, and both together."""
 
 
-def resample(samples: Tensor, speed: float) -> Tensor:
-    """Return float samples [n] played `speed` times as fast: [n / speed]."""
-    positions = torch.arange(int(len(samples) / speed), device=samples.device, dtype=torch.float64)
-    positions = positions * speed
-    whole = positions.floor()
-    part = (positions - whole).float()
-    padded = torch.nn.functional.pad(samples, (TAPS // 2, TAPS // 2))
-    # Where it is played faster, what would be above half the rate is cut.
-    band = min(1.0, 1 / speed)
-    made = torch.zeros_like(part)
-    for tap in range(1 - TAPS // 2, 1 + TAPS // 2):
-        distance = tap - part
-        window = torch.cos(torch.pi * distance / TAPS).square()
-        weight = band * torch.sinc(band * distance) * window
-        made += weight * padded[whole.long() + (tap + TAPS // 2)]
-    return made
-
-
-def change_chunk(chunk: Chunk, speed: float, rng: Random, device: torch.device) -> Chunk:
-    """Return a copy of a chunk with other latents; resampling runs on the device."""
-    samples = chunk.samples
-    if speed != 1:
-        played = resample(torch.from_numpy(samples).to(device).float(), speed)
-        samples = played.round().clamp(-32767, 32767).short().cpu().numpy()
-    offsets = np.minimum((chunk.offsets / speed).astype(np.int64), len(samples))
+def change_chunk(chunk: Chunk, speed: int, rng: Random, device: torch.device) -> Chunk:
+    """Return a copy of a chunk with other latents, at `speed` percent; it is made on the device."""
+    # Played at this speed, a second has as many samples as before.
+    played = resample(torch.from_numpy(chunk.samples).to(device).float(), speed, 100)
+    samples = played.round().clamp(-32767, 32767).short().cpu().numpy()
+    offsets = chunk.offsets * 100 // speed
     instructions = chunk.instructions or ("",) * len(chunk.texts)
     pieces, lengths, groups = [], [], list(_group(chunk, speed, rng))
     for group in groups:
-        parts = [_silence(LATEST, rng)]
+        parts = [_silence(MAX_DELAY_S, rng)]
         for place, index in enumerate(group):
-            parts += [_silence(PAUSE, rng)] if place else []
+            parts += [_silence(MAX_PAUSE_S, rng)] if place else []
             parts.append(samples[offsets[index] : offsets[index + 1]])
         pieces += parts
         lengths.append(sum(len(part) for part in parts))
@@ -68,19 +47,19 @@ def change_chunk(chunk: Chunk, speed: float, rng: Random, device: torch.device) 
     return Chunk(
         np.concatenate(pieces),
         np.concatenate(([0], np.cumsum(lengths))),
-        chunk.speakers[first] + SPEAKERS_APART * SPEEDS.index(speed),
+        chunk.speakers[first] + SPEAKER_STRIDE * SPEEDS.index(speed),
         tuple(" ".join(chunk.texts[index] for index in group) for group in groups),
         tuple(instructions[index] for index in first),
     )
 
 
-def _silence(most: float, rng: Random) -> np.ndarray:
-    return np.zeros(rng.randrange(int(most * RATE)), dtype=np.int16)
+def _silence(max_s: float, rng: Random) -> np.ndarray:
+    return np.zeros(rng.randrange(int(max_s * RATE)), dtype=np.int16)
 
 
-def _group(chunk: Chunk, speed: float, rng: Random) -> Iterator[Sequence[int]]:
+def _group(chunk: Chunk, speed: int, rng: Random) -> Iterator[Sequence[int]]:
     """Yield every clip once: alone, or before another one of its speaker."""
-    seconds = np.diff(chunk.offsets) / RATE / speed
+    seconds = np.diff(chunk.offsets) / RATE * 100 / speed
     waiting: dict[int, int] = {}
     order = list(range(len(chunk.texts)))
     rng.shuffle(order)
@@ -90,11 +69,11 @@ def _group(chunk: Chunk, speed: float, rng: Random) -> Iterator[Sequence[int]]:
             continue
         speaker = int(chunk.speakers[index])
         other = waiting.pop(speaker, None)
-        if other is not None and seconds[other] + seconds[index] + PAUSE <= LONGEST:
+        if other is not None and seconds[other] + seconds[index] + MAX_PAUSE_S <= MAX_JOINED_S:
             yield (other, index)
         elif other is not None:
             yield from ((other,), (index,))
-        elif rng.random() < JOINED:
+        elif rng.random() < JOINED_SHARE:
             waiting[speaker] = index
         else:
             yield (index,)
@@ -102,7 +81,10 @@ def _group(chunk: Chunk, speed: float, rng: Random) -> Iterator[Sequence[int]]:
 
 
 class Copies:
-    """Gives every chunk of a corpus `count` times: as it is, and later changed."""
+    """Gives every chunk of a corpus `count` times: as it is, and later changed.
+
+    Until its last copy is made, a chunk stays in memory: 320 MB an hour.
+    """
 
     def __init__(self, count: int, seed: int, device: torch.device) -> None:
         self._count, self._device = count, device

@@ -62,8 +62,6 @@ from sglang_omni.models.ming.speech.vae import AudioVAE
 TALKER = "talker"
 PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
-
-
 HELD_OUT_EVERY, HELD_OUT_HOURS = 40, 1.0
 """Of so many chunks one is not learnt from, as long as there is room for it."""
 COPY_SECONDS = 0.8
@@ -93,7 +91,6 @@ class Settings:
     seed: int = 0
     hours: float = 40.0
     copies: int = 1
-    decay: float = 0.01
     split_bytes: int = PIECE_BYTES
 
 
@@ -136,7 +133,7 @@ class Trainer:
         """Return the optimizer of all weights."""
         hidden = hidden_matrices(self.talker) if self.settings.muon else []
         others = [one for one in self._weights if all(one is not matrix for matrix in hidden)]
-        return Optimizer(others, (0.9, 0.98), self.settings.decay, hidden=hidden)
+        return Optimizer(others, betas=(0.9, 0.98), decay=0.01, hidden=hidden)
 
     def resume(self, folder: Path) -> float:
         """Continue the run whose state is in `folder`. Returns the seconds that it took so far."""

@@ -22,9 +22,8 @@
 #
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
 # CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data, PICTURE_CORES
-# make what drawing is learnt from. Of the clips in
-# steady voices, which one process makes faster than any other, there are at most STEADY_HOURS. Of the
-# others NATURAL_PROCESSES and FREE_PROCESSES are for clips of the two forms; resynthesised ones are
+# make what drawing is learnt from. Of the clips in steady voices, which one process makes faster than
+# any other, there are at most STEADY_HOURS. Of the others NATURAL_PROCESSES and FREE_PROCESSES are for clips of the two forms; resynthesised ones are
 # made for FREE_SECONDS. MPS is the folder of the pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY),
 # which lets the teachers and the talker compute on one GPU at the same time.
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
@@ -96,6 +95,9 @@ here=cookbook.ming_mini_2
 
 mkdir -p "$OUT/clips" "$EXPORT" "$DATA"
 OUT=$(cd "$OUT" && pwd) EXPORT=$(cd "$EXPORT" && pwd)
+# The thinker that drawing is learnt with: the folder of its tokenizer, and what it is when trained.
+model=$OUT/thinker/model trained=$OUT/thinker/checkpoint
+[ "$HALVES" != voices ] || model=$bundled trained=$bundled
 # One thread for each process that makes data.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # Each job is a group of processes, which ends as a whole.
@@ -150,8 +152,6 @@ take_weights() { # from an earlier run's folder, to this one's
 }
 make_pictures() {
     renice -n 10 "$BASHPID" > /dev/null
-    local model=$bundled
-    [ "$HALVES" = voices ] || model=$OUT/thinker/model
     until [ -f "$model/tokenizer.json" ]; do sleep 1; done
     learn_to_draw 0 "$model"
 }
@@ -163,11 +163,11 @@ train_drawing() {
     if [ -n "$IMAGE_VAE" ]; then
         take_weights "$IMAGE_VAE" "$OUT/image/vae"
     else
-        learn_to_draw 1 "$thinker" VAE_SECONDS=$(($(left) * 2 / 5))
+        learn_to_draw 1 "$trained" VAE_SECONDS=$(($(left) * 2 / 5))
     fi
     # The examples are prepared before the training, and it is tested behind it. Where the first step
     # took all that was left, there is an error.
-    learn_to_draw 2 "$thinker" SECONDS_OF_TRAINING=$(($(left) * 11 / 12 - 90))
+    learn_to_draw 2 "$trained" SECONDS_OF_TRAINING=$(($(left) * 11 / 12 - 90))
 }
 train_voices() { # program, seconds, more options
     local program=$1 seconds=$2 place; shift 2
@@ -186,11 +186,9 @@ train_speech() {
     train_voices train_talker "$(($(left) - TIME / 70))" --vae "$OUT/speech" "${TALKER[@]}"
 }
 thinking() {
-    local thinker=$bundled
     if [ "$HALVES" != voices ]; then
-        thinker=$OUT/thinker/checkpoint
         # If the memory does not suffice, it goes on from what was saved, with smaller steps.
-        { train_thinker || [ -d "$thinker" ] || train_thinker TOKENS=49152; } \
+        { train_thinker || [ -d "$trained" ] || train_thinker TOKENS=49152; } \
             > "$OUT/thinker.log" 2>&1
     else
         make_pictures > "$OUT/pictures.log" 2>&1

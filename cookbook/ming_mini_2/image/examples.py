@@ -15,7 +15,14 @@ from cookbook.ming_mini_2.image.drawing import PictureArrays, encode_pictures
 from cookbook.ming_mini_2.image.edits import draw_edit
 from cookbook.ming_mini_2.image.labels import label_content
 from cookbook.ming_mini_2.image.prompts import PromptBuilder
-from cookbook.ming_mini_2.image.scenes import ShapePicture, Size, draw_content, draw_size, place
+from cookbook.ming_mini_2.image.scenes import (
+    TIDY,
+    ShapePicture,
+    Size,
+    draw_content,
+    draw_size,
+    place,
+)
 from cookbook.ming_mini_2.thinker.excluded import Excluded
 
 Task = Literal["draw", "edit"]
@@ -78,7 +85,7 @@ def _draw_example(task: Task, rng: Random, split: Split) -> DrawnExample | None:
     content = draw_content(rng)
     if content.split != split:
         return None
-    return DrawnExample(request(content, rng), place(content, draw_size(rng), rng, tidy=True))
+    return DrawnExample(request(content, rng), place(content, draw_size(rng), rng, TIDY))
 
 
 def encode_examples(

@@ -20,7 +20,7 @@ SIZES: tuple[Size, ...] = ((256, 256), (192, 320), (320, 192))
 """Heights and widths: sizes of the resolution 256 which the vision encoder sees as they are."""
 SIZE_SHARES = (6, 1, 1)
 RELATIONS = ("above", "left of", "and")
-"""How the first group lies to the second; with "and" it may lie anywhere, if not tidy."""
+"""How the first group lies to the second; with "and" it may lie anywhere, unless `TIDY`."""
 MAX_COUNT = 4
 COUNT_SHARES = (5, 3, 2, 2)
 MAX_SHAPES = 2 * MAX_COUNT
@@ -122,17 +122,36 @@ def draw_size(rng: Random) -> Size:
     return size
 
 
-def place(content: SceneContent, size: Size, rng: Random, tidy: bool = False) -> ShapePicture:
-    """Draw where the shapes of a content are.
+@dataclass(frozen=True)
+class Arrangement:
+    """How much of a picture's layout is left to chance.
 
-    In a tidy picture nearly all of it follows from the content: one who learns to draw need not
-    choose between arrangements, halfway between which shapes come out twice or mixed.
+    `share` is what the first group has of a side, `diameter` of a cell of its grid; a shape lies
+    at most `max_shift` of a cell off the middle. If not `any_layout`, grids and sides are fixed.
     """
-    boxes = _split_box(_inner_box(size), content, rng, tidy)
+
+    share: tuple[float, float]
+    diameter: tuple[float, float]
+    max_shift: float
+    any_layout: bool
+
+
+FREE = Arrangement((0.45, 0.55), (0.55, 0.85), 0.3, True)
+TIDY = Arrangement((0.5, 0.5), (0.6, 0.75), 0.05, False)
+"""Nearly all of it follows from the content.
+
+One who learns to draw need not choose between layouts, halfway between which shapes come out twice
+or mixed.
+"""
+
+
+def place(content: SceneContent, size: Size, rng: Random, how: Arrangement = FREE) -> ShapePicture:
+    """Draw where the shapes of a content are."""
+    boxes = _split_box(_inner_box(size), content, rng, how)
     shapes = tuple(
         shape
         for number, (group, box) in enumerate(zip(content.groups, boxes, strict=True))
-        for shape in _place_group(group, number, box, rng, tidy)
+        for shape in _place_group(group, number, box, rng, how)
     )
     return ShapePicture(size, content, shapes, rng.randrange(2**30))
 
@@ -143,17 +162,17 @@ def _inner_box(size: Size) -> Box:
     return top, left, height - top, width - left
 
 
-def _split_box(box: Box, content: SceneContent, rng: Random, tidy: bool) -> list[Box]:
+def _split_box(box: Box, content: SceneContent, rng: Random, how: Arrangement) -> list[Box]:
     """Return a box for each group, as the relation says."""
     if len(content.groups) == 1:
         return [box]
     relation, swapped = content.relation, False
     top, left, bottom, right = box
-    if relation == "and" and tidy:
-        relation = "above" if bottom - top > right - left else "left of"
-    elif relation == "and":
+    if relation == "and" and how.any_layout:
         relation, swapped = rng.choice(RELATIONS[:2]), rng.random() < 0.5
-    share = 0.5 if tidy else rng.uniform(0.45, 0.55)
+    elif relation == "and":
+        relation = "above" if bottom - top > right - left else "left of"
+    share = rng.uniform(*how.share)
     if relation == "above":
         middle = top + share * (bottom - top)
         halves = [(top, left, middle, right), (middle, left, bottom, right)]
@@ -164,18 +183,16 @@ def _split_box(box: Box, content: SceneContent, rng: Random, tidy: bool) -> list
 
 
 def _place_group(
-    group: ShapeGroup, number: int, box: Box, rng: Random, tidy: bool
+    group: ShapeGroup, number: int, box: Box, rng: Random, how: Arrangement
 ) -> list[PlacedShape]:
     """Place the shapes of a group in the cells of a grid, each a little off its middle."""
     top, left, bottom, right = box
-    rows, columns = _choose_grid(group.count, bottom - top, right - left, rng, tidy)
+    rows, columns = _choose_grid(group.count, bottom - top, right - left, rng, how.any_layout)
     height, width = (bottom - top) / rows, (right - left) / columns
     cell = min(height, width)
-    diameter = _nearest_diameter(
-        cell * (rng.uniform(0.6, 0.75) if tidy else rng.uniform(0.55, 0.85))
-    )
-    most = (0.05 if tidy else 0.3) * cell
-    shift = [max(0.0, min((side - diameter) / 2, most)) for side in (height, width)]
+    diameter = _nearest_diameter(cell * rng.uniform(*how.diameter))
+    room = how.max_shift * cell
+    shift = [max(0.0, min((side - diameter) / 2, room)) for side in (height, width)]
     return [
         PlacedShape(
             group.shape,
@@ -192,14 +209,14 @@ def _place_group(
 
 
 def _choose_grid(
-    count: int, height: float, width: float, rng: Random, tidy: bool
+    count: int, height: float, width: float, rng: Random, any_layout: bool
 ) -> tuple[int, int]:
     """Return rows and columns for some shapes: those with the largest cells, mostly or always."""
     grids = [(rows, -(-count // rows)) for rows in range(1, count + 1)]
     # No grid with an empty row.
     grids = [(rows, columns) for rows, columns in grids if (rows - 1) * columns < count]
     sizes = [min(height / rows, width / columns) for rows, columns in grids]
-    if tidy:
+    if not any_layout:
         return grids[sizes.index(max(sizes))]
     # A cell must have room for the smallest shape.
     weights = [size**4 if size > DIAMETERS[0] else 0.0 for size in sizes]

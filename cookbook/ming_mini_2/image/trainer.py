@@ -17,6 +17,7 @@ from cookbook.ming_mini.compilation import choose_runner
 from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.schedule import Rate
+from cookbook.ming_mini.thinker.reports import NORM, SKIPPED
 from cookbook.ming_mini.weights import PIECE_BYTES, Average, load_pieces
 from cookbook.ming_mini_2.image.conditions import FrozenThinker, compute_rows
 from cookbook.ming_mini_2.image.examples import TASKS, Kind, Task
@@ -161,7 +162,7 @@ class DrawingTrainer(ResumableTrainer):
         loss, report = (self._read if stage == "read" else self._draw)(kind, index)
         norm = self._optimizer.step(loss)
         # Of a skipped step the norm is not finite, and means of it would say nothing.
-        report["norm"], report["skipped"] = norm.nan_to_num(0, 0, 0), (~norm.isfinite()).float()
+        report[NORM], report[SKIPPED] = norm.nan_to_num(0, 0, 0), (~norm.isfinite()).float()
         return {name: value.detach() for name, value in report.items()}
 
     def _read(self, kind: Kind, index: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

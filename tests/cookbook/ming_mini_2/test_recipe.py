@@ -77,6 +77,21 @@ def test_a_thinker_alone_has_nearly_all_of_the_time_and_no_speech() -> None:
     assert shared(HALVES="voices") == [0, 0, 0, 11]
 
 
+def test_only_what_shares_the_gpu_of_the_clips_uses_mps() -> None:
+    text = RECIPE.read_text(encoding="utf-8")
+    function = re.search(r"^on_gpu\(\).*?^}", text, re.MULTILINE | re.DOTALL)
+    assert function
+
+    def given(gpu: int, pipes: str) -> list[str]:
+        settings = f"MPS={pipes} CLIPS_GPU=1"
+        command = ["bash", "-euc", f"{settings}\n{function[0]}\non_gpu {gpu}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    assert given(0, "/pipes") == ["CUDA_VISIBLE_DEVICES=0"]
+    assert given(1, "/pipes") == ["CUDA_VISIBLE_DEVICES=1", "CUDA_MPS_PIPE_DIRECTORY=/pipes"]
+    assert given(1, "") == ["CUDA_VISIBLE_DEVICES=1"]
+
+
 def commands() -> list[tuple[str, set[str]]]:
     """Every program of the recipe with the options that it is given."""
     found = COMMAND.findall(RECIPE.read_text(encoding="utf-8"))

@@ -14,7 +14,10 @@ from cookbook.ming_mini_2.image.examples import SHOWN_PROMPTS, stream_examples
 from cookbook.ming_mini_2.image.judge import judge, judge_edit
 from cookbook.ming_mini_2.image.scenes import (
     DIAMETERS,
+    FREE,
     SIZES,
+    TIDY,
+    Arrangement,
     SceneContent,
     ShapeGroup,
     draw_content,
@@ -38,12 +41,12 @@ def edits(kind: str, count: int) -> list[PictureEdit]:
 KINDS = ("recolour", "reshape", "remove", "add", "background")
 
 
-@pytest.mark.parametrize("tidy", [False, True])
+@pytest.mark.parametrize("how", [FREE, TIDY])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_drawn_scene_is_right(size: tuple[int, int], tidy: bool) -> None:
+def test_a_drawn_scene_is_right(size: tuple[int, int], how: Arrangement) -> None:
     rng = Random(1)
     for _ in range(6):
-        picture = place(draw_content(rng), size, rng, tidy)
+        picture = place(draw_content(rng), size, rng, how)
         pixels = draw_picture(picture)
         assert pixels.shape == (*size, 3)
         assert judge(pixels, picture.content).problems == ()
@@ -54,18 +57,18 @@ def test_a_tidy_scene_hardly_varies(size: tuple[int, int]) -> None:
     rng = Random(4)
     for _ in range(40):
         content = draw_content(rng)
-        one, other = (place(content, size, Random(seed), tidy=True).shapes for seed in (1, 2))
+        one, other = (place(content, size, Random(seed), TIDY).shapes for seed in (1, 2))
         for first, second in zip(one, other, strict=True):
             moved = max(abs(a - b) for a, b in zip(first.centre, second.centre, strict=True))
             assert moved <= 0.1 * max(size)
 
 
-@pytest.mark.parametrize("tidy", [False, True])
-def test_shapes_lie_apart_and_within_the_picture(tidy: bool) -> None:
+@pytest.mark.parametrize("how", [FREE, TIDY])
+def test_shapes_lie_apart_and_within_the_picture(how: Arrangement) -> None:
     rng = Random(2)
     for _ in range(300):
         size = rng.choice(SIZES)
-        shapes = place(draw_content(rng), size, rng, tidy).shapes
+        shapes = place(draw_content(rng), size, rng, how).shapes
         for one in shapes:
             assert one.diameter in DIAMETERS
             for middle, side in zip(one.centre, size, strict=True):

@@ -196,7 +196,7 @@ def test_a_share_of_a_run_belongs_to_a_stage() -> None:
 
 
 def test_labels_say_the_content(take: Take, prompts: PromptBuilder) -> None:
-    for arrays in encode_examples(take("draw", 30), prompts).values():
+    for arrays in encode_examples(take("draw", 80), prompts).values():
         assert arrays.labels.shape[1] == len(CLASSES)
         assert (arrays.labels < np.array(CLASSES)).all()
         assert len(np.unique(arrays.labels, axis=0)) > 1
