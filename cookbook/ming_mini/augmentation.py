@@ -9,6 +9,7 @@ are said after another by the same speaker.
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -18,17 +19,41 @@ from torchaudio.functional import resample
 from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.vocoder import RATE
 
-SPEEDS = (100, 92, 108, 100, 96, 104)
-"""Of a clip's copies in turn, in percent; the pitch and the formants rise with it."""
 SPEAKER_STRIDE = 100_000
 """Between the numbers of one speaker at different speeds, who are different speakers."""
-MAX_DELAY_S = 0.08
-"""Of silence before a clip: a latent of the talker's VAE."""
 JOINED_SHARE, MAX_PAUSE_S, MAX_JOINED_S = 0.4, 0.25, 14.0
 """The share of clips that another is said after, the silence between them, and both together."""
 
 
-def change_chunk(chunk: Chunk, speed: int, rng: Random, device: torch.device) -> Chunk:
+@dataclass(frozen=True)
+class Changes:
+    """How the copies of a clip differ.
+
+    `speeds` are those of the copies in turn, in percent; the pitch and the formants rise with it.
+    Before a clip there is silence of up to `max_delay_s`. All silences are multiples of `grid`
+    samples.
+    """
+
+    speeds: tuple[int, ...] = (100, 92, 108, 100, 96, 104)
+    max_delay_s: float = 0.08
+    grid: int = 1
+
+
+FREE = Changes()
+"""A delay is within a latent of the talker's VAE."""
+
+
+def locked(latent: int) -> Changes:
+    """Return the changes that leave pulses in their places within latents of `latent` samples.
+
+    A clip begins a latent later or not: what is said after silence would be learnt, too.
+    """
+    return Changes((100,), 2 * latent / RATE, latent)
+
+
+def change_chunk(
+    chunk: Chunk, speed: int, changes: Changes, rng: Random, device: torch.device
+) -> Chunk:
     """Return a copy of a chunk with other latents, at `speed` percent; it is made on the device."""
     # Played at this speed, a second has as many samples as before.
     played = resample(torch.from_numpy(chunk.samples).to(device).float(), speed, 100)
@@ -37,9 +62,9 @@ def change_chunk(chunk: Chunk, speed: int, rng: Random, device: torch.device) ->
     instructions = chunk.instructions or ("",) * len(chunk.texts)
     pieces, lengths, groups = [], [], list(_group(chunk, speed, rng))
     for group in groups:
-        parts = [_silence(MAX_DELAY_S, rng)]
+        parts = [_silence(changes.max_delay_s, changes.grid, rng)]
         for place, index in enumerate(group):
-            parts += [_silence(MAX_PAUSE_S, rng)] if place else []
+            parts += [_silence(MAX_PAUSE_S, changes.grid, rng)] if place else []
             parts.append(samples[offsets[index] : offsets[index + 1]])
         pieces += parts
         lengths.append(sum(len(part) for part in parts))
@@ -47,14 +72,14 @@ def change_chunk(chunk: Chunk, speed: int, rng: Random, device: torch.device) ->
     return Chunk(
         np.concatenate(pieces),
         np.concatenate(([0], np.cumsum(lengths))),
-        chunk.speakers[first] + SPEAKER_STRIDE * SPEEDS.index(speed),
+        chunk.speakers[first] + SPEAKER_STRIDE * changes.speeds.index(speed),
         tuple(" ".join(chunk.texts[index] for index in group) for group in groups),
         tuple(instructions[index] for index in first),
     )
 
 
-def _silence(max_s: float, rng: Random) -> np.ndarray:
-    return np.zeros(rng.randrange(int(max_s * RATE)), dtype=np.int16)
+def _silence(max_s: float, grid: int, rng: Random) -> np.ndarray:
+    return np.zeros(rng.randrange(0, round(max_s * RATE), grid), dtype=np.int16)
 
 
 def _group(chunk: Chunk, speed: int, rng: Random) -> Iterator[Sequence[int]]:
@@ -86,8 +111,8 @@ class Copies:
     Until its last copy is made, a chunk stays in memory: 320 MB an hour.
     """
 
-    def __init__(self, count: int, seed: int, device: torch.device) -> None:
-        self._count, self._device = count, device
+    def __init__(self, count: int, changes: Changes, seed: int, device: torch.device) -> None:
+        self._count, self._changes, self._device = count, changes, device
         self._rng = Random(f"copies {seed}")
         self._due = deque[tuple[Chunk, int]]()
 
@@ -103,6 +128,8 @@ class Copies:
         end = time.monotonic() + seconds
         while self._due and time.monotonic() < end:
             chunk, number = self._due.popleft()
-            yield change_chunk(chunk, SPEEDS[(number - 1) % len(SPEEDS)], self._rng, self._device)
+            speeds = self._changes.speeds
+            speed = speeds[(number - 1) % len(speeds)]
+            yield change_chunk(chunk, speed, self._changes, self._rng, self._device)
             if number + 1 < self._count:
                 self._due.append((chunk, number + 1))

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cookbook.ming_mini.augmentation import Copies
+from cookbook.ming_mini.augmentation import FREE, Changes, Copies, locked
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
 from cookbook.ming_mini.compilation import choose_runner
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
@@ -64,6 +64,8 @@ PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
 HELD_OUT_EVERY, HELD_OUT_HOURS = 40, 1.0
 """Of so many chunks one is not learnt from, as long as there is room for it."""
+SHIFTED = 0.4
+"""Of voice prompts of a corpus with locked pulses, the share that begins anywhere in a latent."""
 COPY_SECONDS = 0.8
 """For changed copies, of the five seconds between two times when clips are added."""
 RATE = Rate(1.5e-3, 5e-5, 300)
@@ -75,8 +77,9 @@ class Settings:
 
     With `compile`, the flow model is compiled for a GPU, with `compile_backbone` the backbone, too.
     With `muon`, matrices of layers are stepped by Muon, all else by AdamW. Every chunk is learnt
-    from in `copies` that differ, and `hours` is what there is room for with all of them. The
-    averaged weights are written in pieces of at most `split_bytes`.
+    from in `copies` that differ, and `hours` is what there is room for with all of them. With
+    `locked`, they leave the pulses of voices in their places within latents. The averaged weights
+    are written in pieces of at most `split_bytes`.
     """
 
     patches: int = 2048
@@ -91,6 +94,7 @@ class Settings:
     seed: int = 0
     hours: float = 40.0
     copies: int = 1
+    locked: bool = False
     split_bytes: int = PIECE_BYTES
 
 
@@ -268,11 +272,12 @@ def run(
     output: Path,
     clock: RunClock,
     tokenizer: PromptTokenizer,
+    changes: Changes = FREE,
 ) -> None:
     """Train until the time is over; prints every five seconds, saves every minute."""
     settings, replicas = trainer.settings, trainer.replicas
     seed = replicas.seed(settings.seed)
-    copies = Copies(settings.copies, seed, trainer.device)
+    copies = Copies(settings.copies, changes, seed, trainer.device)
     add_chunks(library, tokenizer, copies.originals(held.take(corpus.wait(120))))
     batches = Prefetch(
         Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed).draw
@@ -321,13 +326,16 @@ def train(
     replicas, device = join_replicas(torch.device(args.device))
     config, vae_config = configs
     vae = trained_vae(vae_config, args.vae, device)
-    library = Library(vae, int(settings.hours * PATCHES_AN_HOUR), device)
+    library = Library(
+        vae, int(settings.hours * PATCHES_AN_HOUR), device, SHIFTED if settings.locked else 0.0
+    )
     trainer = Trainer(config, settings, library.store, device, args.start, replicas)
     clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
     corpus = open_corpus(args.corpus, replicas)
     kept = Library(vae, int(HELD_OUT_HOURS * PATCHES_AN_HOUR), device)
     held = HeldOut(kept, tokenizer, settings.seed)
-    run(trainer, library, held, corpus, args.output, clock, tokenizer)
+    changes = locked(vae_config.samples_per_latent) if settings.locked else FREE
+    run(trainer, library, held, corpus, args.output, clock, tokenizer, changes)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
     return trainer
 

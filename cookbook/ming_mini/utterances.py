@@ -8,6 +8,7 @@ a voice prompt (with silence before it).
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from random import Random
 
 import numpy as np
 import torch
@@ -94,8 +95,16 @@ class PatchStore:
 class Library:
     """Encode chunks of a corpus with the trained VAE into a store and its tables."""
 
-    def __init__(self, vae: AudioVAE, capacity: int, device: torch.device) -> None:
+    def __init__(
+        self, vae: AudioVAE, capacity: int, device: torch.device, shifted: float = 0.0
+    ) -> None:
+        """Make room for `capacity` patches.
+
+        A share `shifted` of the voice prompts begins anywhere in a latent, as a user's recording
+        does; the others begin where a latent does.
+        """
         self._vae, self._device = vae, device
+        self._shifted, self._rng = shifted, Random(f"library {capacity}")
         self._patch_samples = vae.config.samples_per_latent * PATCH
         self.store = PatchStore(capacity, vae.config.decoder.latent_dim, device)
         self.tables = UtteranceTables()
@@ -151,7 +160,7 @@ class Library:
             waves = np.zeros((len(group), longest), dtype=np.int16)
             for wave, index, end in zip(waves, group, ends, strict=True):
                 clip = chunk.clip(index)
-                start = 0 if end is None else end - len(clip)
+                start = 0 if end is None else self._shift(end - len(clip))
                 wave[start : start + len(clip)] = clip
             posterior = self._vae.encoder(torch.from_numpy(waves).to(self._device).float() / 32767)
             # The encoder is causal: padding after a clip does not change its latents.
@@ -161,6 +170,12 @@ class Library:
             mean, std = (x.unflatten(1, (-1, PATCH))[kept] for x in (posterior.mean, posterior.std))
             first = self.store.add(mean, std)
             yield from zip(group, accumulate(counts[:-1], initial=first), strict=True)
+
+    def _shift(self, room: int) -> int:
+        """Return where a voice prompt begins that has `room` for silence before it."""
+        if self._rng.random() >= self._shifted:
+            return room
+        return room - self._rng.randrange(min(room + 1, self._vae.config.samples_per_latent))
 
 
 def _groups(clips: Iterable[int], patches: Sequence[int], most: int) -> Iterator[list[int]]:

@@ -53,7 +53,7 @@ def pack(run: Path, checkpoint: Path, base: Path, without: Collection[str] = ())
         declare(checkpoint, THINKER_ABILITIES)
     if {TALKER, VAE} <= trained:
         parts.append("voices")
-        voices.pack(run / "speech", checkpoint, "free", without)
+        voices.pack(run / "speech", checkpoint, "locked", without)
     else:
         shutil.copytree(base / TALKER_FOLDER, checkpoint / TALKER_FOLDER, dirs_exist_ok=True)
     if {DRAWING, VAE_PIECES} <= trained:

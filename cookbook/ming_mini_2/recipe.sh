@@ -23,13 +23,14 @@
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
 # CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data, PICTURE_CORES
 # make what drawing is learnt from. Of the clips in steady voices, which one process makes faster than
-# any other, there are at most STEADY_HOURS. Of the others NATURAL_PROCESSES and FREE_PROCESSES are for clips of the two forms; resynthesised ones are
-# made for FREE_SECONDS. MPS is the folder of the pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY),
+# any other, there are at most STEADY_HOURS. Of the others NATURAL_PROCESSES and LOCKED_PROCESSES are for clips of the two forms; resynthesised ones are
+# made for LOCKED_SECONDS. MPS is the folder of the pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY),
 # which lets the teachers and the talker compute on one GPU at the same time.
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
 # the talker and the drawing begin with them, and have the time of those trainings.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
-# `image/recipe.sh`; VAE_OPTIONS and TALKER_OPTIONS are further options of their trainings.
+# `image/recipe.sh`; VAE_OPTIONS, DECODER_OPTIONS and TALKER_OPTIONS are further options of their
+# trainings.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
@@ -44,7 +45,7 @@ case $HALVES in
     *) echo "HALVES must be both, thinker or voices, not $HALVES" >&2; exit 2 ;;
 esac
 THINKER_SECONDS=${THINKER_SECONDS:-$own}
-VAE_SECONDS=${VAE_SECONDS:-$((TIME * 3 / 10))}
+VAE_SECONDS=${VAE_SECONDS:-$((TIME / 5))}
 DRAWING_LEAST=${DRAWING_LEAST:-360}
 SPEECH_VAE=${SPEECH_VAE:-}
 IMAGE_VAE=${IMAGE_VAE:-}
@@ -63,6 +64,7 @@ GPUS=$(nvidia-smi -L 2> /dev/null | wc -l || true)
 CLIP_PROCESSES=${CLIP_PROCESSES:-$((CORES - DATA_CORES - busy))}
 THINKER_GPU=${THINKER_GPU:-0}
 SPEECH_GPU=${SPEECH_GPU:-$((GPUS > 1 ? 1 : 0))}
+DECODER_GPU=${DECODER_GPU:-$THINKER_GPU}
 CLIPS_GPU=${CLIPS_GPU:-$THINKER_GPU}
 # With teachers on the thinker's GPU, twelve keep it busy, and each takes 2.5 GB of its memory.
 [ "$HALVES" = voices ] || [ "$GPUS" = 0 ] || [ "$CLIPS_GPU" != "$THINKER_GPU" ] ||
@@ -72,8 +74,8 @@ teachers=$((CLIP_PROCESSES > 2 ? CLIP_PROCESSES - 1 : 2))
 natural=$(((teachers + 2) / 3))
 [ "$HALVES" = both ] || natural=$(((teachers + 1) / 2))
 NATURAL_PROCESSES=${NATURAL_PROCESSES:-$natural}
-FREE_PROCESSES=${FREE_PROCESSES:-$((teachers - NATURAL_PROCESSES))}
-FREE_SECONDS=${FREE_SECONDS:-$TIME}
+LOCKED_PROCESSES=${LOCKED_PROCESSES:-$((teachers - NATURAL_PROCESSES))}
+LOCKED_SECONDS=${LOCKED_SECONDS:-$TIME}
 STEADY_HOURS=${STEADY_HOURS:-4}
 HOURS=${HOURS:-80}
 NUM_TEXTS=${NUM_TEXTS:-40000}
@@ -88,7 +90,9 @@ EXPORT_SECONDS=${EXPORT_SECONDS:-60}
 stored="PICTURE_SHARDS=200 FILM_SHARDS=40 SPEECH_SHARDS=$((THINKER_SECONDS * 7 / 10))"
 read -r -a THINKER <<< "${THINKER_SETTINGS:-TOKENS=98304 RATE=1.3e-3 SAMPLED=100 $stored}"
 read -r -a DRAWING <<< "${DRAWING_SETTINGS:-}"
-read -r -a VAE <<< "${VAE_OPTIONS:-}"
+# Discriminators take most of a step's time. They train the decoder, whose latents must wait for none.
+read -r -a VAE <<< "${VAE_OPTIONS:---budget 80 --adversarial-from 2}"
+read -r -a DECODER <<< "${DECODER_OPTIONS:---adversarial-from 0.05 --peak 4e-4}"
 bundled=sglang_omni/checkpoints/ming-mini
 read -r -a TALKER <<< "${TALKER_OPTIONS:---start $bundled/talker/model.safetensors}"
 here=cookbook.ming_mini_2
@@ -131,7 +135,7 @@ make_clips() { # form, seconds, processes, hours
 }
 [ "$HALVES" = voices ] ||
     make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES" "$HOURS"
-make_clips free "$(sooner "$FREE_SECONDS" "$(left)")" "$FREE_PROCESSES" "$HOURS"
+make_clips locked "$(sooner "$LOCKED_SECONDS" "$(left)")" "$LOCKED_PROCESSES" "$HOURS"
 
 train_thinker() { # more settings
     env CUDA_VISIBLE_DEVICES="$THINKER_GPU" OUT="$OUT/thinker" CLIPS="$OUT/clips" \
@@ -169,21 +173,33 @@ train_drawing() {
     # took all that was left, there is an error.
     learn_to_draw 2 "$trained" SECONDS_OF_TRAINING=$(($(left) * 11 / 12 - 90))
 }
-train_voices() { # program, seconds, more options
-    local program=$1 seconds=$2 place; shift 2
-    mapfile -t place < <(on_gpu "$SPEECH_GPU")
+train_voices() { # program, GPU, folder, seconds, more options
+    local program=$1 gpu=$2 folder=$3 seconds=$4 place; shift 4
+    mapfile -t place < <(on_gpu "$gpu")
     env "${place[@]}" python -m "$here.voices.$program" \
-        --corpus "$OUT/clips/free" --output "$OUT/speech" --seconds "$seconds" --device "$DEVICE" \
-        --seed "$SEED" "$@" > "$OUT/$program.log" 2>&1
+        --corpus "$OUT/clips/locked" --output "$folder" --seconds "$seconds" --device "$DEVICE" \
+        --seed "$SEED" "$@"
+}
+train_decoder() { # seconds
+    train_voices train_vae "$DECODER_GPU" "$OUT/decoder" "$1" --decoder-of "$OUT/speech" \
+        "${DECODER[@]}" > "$OUT/train_decoder.log" 2>&1
+    take_weights "$OUT/decoder" "$OUT/speech"
 }
 train_speech() {
+    local seconds decoder status=0
     if [ -n "$SPEECH_VAE" ]; then
         take_weights "$SPEECH_VAE" "$OUT/speech"
     else
-        train_voices train_vae "$VAE_SECONDS" "${VAE[@]}"
+        train_voices train_vae "$SPEECH_GPU" "$OUT/speech" "$VAE_SECONDS" "${VAE[@]}" \
+            > "$OUT/train_vae.log" 2>&1
     fi
-    # It takes some seconds to begin and to save.
-    train_voices train_talker "$(($(left) - TIME / 70))" --vae "$OUT/speech" "${TALKER[@]}"
+    # They take some seconds to begin and to save.
+    seconds=$(($(left) - TIME / 70))
+    train_decoder $((seconds - TIME / 70)) & decoder=$!
+    train_voices train_talker "$SPEECH_GPU" "$OUT/speech" "$seconds" --vae "$OUT/speech" \
+        "${TALKER[@]}" > "$OUT/train_talker.log" 2>&1 || status=$?
+    wait "$decoder" || status=$?
+    return "$status"
 }
 thinking() {
     if [ "$HALVES" != voices ]; then
@@ -221,7 +237,7 @@ if [ "$HALVES" = both ] && [ "$DRAWING_LEAST" -le "$TIME" ]; then
 fi
 failed=0
 if [ -n "$speech" ]; then
-    wait "$speech" || { failed=1; tail -n 20 "$OUT/train_vae.log" "$OUT/train_talker.log" || true; }
+    wait "$speech" || { failed=1; tail -n 20 "$OUT"/train_*.log || true; }
 fi
 wait "$thinking" || { failed=1; tail -n 20 "$OUT/thinker.log" "$OUT/drawing.log" || true; }
 stop

@@ -1,6 +1,7 @@
 """A few steps at a tiny size lower the losses; training can be interrupted."""
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,24 @@ def test_an_encoded_clip_has_the_latents_the_product_would_give(
         mean = small_vae.encoder(padded[None]).mean[0].unflatten(0, (-1, 4))
     stored = library.store.mean(torch.arange(said.first, said.first + said.patches))
     torch.testing.assert_close(stored, mean, rtol=1e-2, atol=1e-2)
+
+
+def test_a_shifted_voice_prompt_begins_within_a_latent(
+    library: Library, small_vae: AudioVAE, chunk: Chunk, tokenizer: PromptTokenizer
+) -> None:
+    shifted = Library(small_vae, 200, CPU, shifted=1.0)
+    train_talker.add_chunks(shifted, tokenizer, iter([chunk]))
+    # What is said begins where a latent does in both; only prompts differ.
+    assert shifted.tables.by_patches.keys() == library.tables.by_patches.keys()
+    prompts = (chain(*one.tables.prompts.values()) for one in (shifted, library))
+    for ours, theirs in zip(*prompts, strict=True):
+        assert (ours.first, ours.patches) == (theirs.first, theirs.patches)
+        places = torch.arange(ours.first, ours.first + ours.patches)
+        assert not torch.allclose(shifted.store.mean(places), library.store.mean(places))
+    spoken = [one for some in library.tables.by_patches.values() for one in some]
+    for one in spoken:
+        places = torch.arange(one.first, one.first + one.patches)
+        torch.testing.assert_close(shifted.store.mean(places), library.store.mean(places))
 
 
 def test_what_is_held_out_is_measured_and_not_learnt(

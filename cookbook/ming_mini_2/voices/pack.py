@@ -57,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--form", choices=get_args(Form), default="free")
+    parser.add_argument("--form", choices=get_args(Form), default="locked")
     parser.add_argument("--without", nargs="*", default=(), choices=LEAVABLE)
     args = parser.parse_args()
     size = pack(args.weights, args.output, args.form, args.without)

@@ -8,7 +8,7 @@
 # call; the same call goes on. Clips are made beside both on all cores but four, up to HOURS. STEP=4
 # packs the folder OUT/checkpoint.
 # TEXTS is a file of `thinker.spoken_texts`, which the clips say as well.
-# FORM is free, locked or natural (`synthesize.py`). START is a folder with averaged weights, to go
+# FORM is locked, free or natural (`synthesize.py`). START is a folder with averaged weights, to go
 # on where the state of a run is lost. SPLIT_BYTES is the size of the pieces of averaged weights.
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
 set -euo pipefail
@@ -22,7 +22,7 @@ HOURS=${HOURS:-60}
 TIME=${SECONDS_OF_STEP:-560}
 PAUSE=${PAUSE:-$TIME}
 DEVICE=${DEVICE:-cuda}
-FORM=${FORM:-free}
+FORM=${FORM:-locked}
 TEXTS=${TEXTS:-}
 SEED=${SEED:-1}
 SPLIT_BYTES=${SPLIT_BYTES:-15728640}

@@ -20,7 +20,8 @@ SETTINGS = replace(
     patches=1024,
     rate=Rate(1e-3, 3e-5, 300),
     muon=True,
-    copies=8,
+    copies=4,
+    locked=True,
     hours=400.0,
 )
 
