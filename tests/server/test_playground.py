@@ -29,6 +29,7 @@ from tests.testing.browser import (
     picture_of,
     recording,
 )
+from tests.testing.machine import PATIENCE
 
 # A spoken answer of the tiny model to a brief question, on two cores.
 ANSWER_MS = 60_000
@@ -220,6 +221,25 @@ def test_a_question_that_is_said_to_the_bundled_model_is_answered(
         picture_of(page, "bundled_talk")
         page.get_by_role("button", name="End", exact=True).click()
         assert chromium.complaints == []
+
+
+def test_the_bundled_model_draws_and_edits_on_the_page(first_page: Any, expect: Any) -> None:
+    page = first_page
+    page.get_by_role("tab", name="Draw").click()
+    images = page.get_by_role("list", name="Images").get_by_role("img")
+    prompts = ("a red circle above two blue squares", "make the circle green")
+    for count, prompt in enumerate(prompts, start=1):
+        page.get_by_label("Seed", exact=True).fill("1")
+        page.get_by_label("Prompt", exact=True).fill(prompt)
+        page.get_by_role("button", name="Draw", exact=True).click()
+        # The first one waits for the engine to start.
+        expect(page.locator("#draw-state")).to_have_text("Done", timeout=120_000 * PATIENCE)
+        expect(images).to_have_count(count)
+        expect(images.first).to_have_attribute("alt", prompt)
+        expect(images.first).to_have_js_property("naturalWidth", 256)
+        page.get_by_role("button", name="Edit this image").first.click()
+    picture_of(page, "bundled_draw")
+    assert page.get_by_role("alert").is_hidden()
 
 
 def test_what_the_bundled_model_cannot_speak_is_said_and_not_offered(

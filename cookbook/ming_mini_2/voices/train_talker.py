@@ -3,8 +3,8 @@
     python -m cookbook.ming_mini_2.voices.train_talker --corpus DIR --vae DIR --output DIR
 
 Options are those of `cookbook.ming_mini.train_talker`. `--start` goes on from averaged weights,
-where the state of the run is lost. Clips of some tens of hours are learnt by heart, so each has
-changed copies.
+where the state of the run is lost. The corpus has locked pulses (`pulses.py`): those of free ones
+are learnt by heart. Each clip has changed copies.
 """
 
 from dataclasses import replace

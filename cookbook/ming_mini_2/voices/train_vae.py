@@ -3,8 +3,8 @@
     python -m cookbook.ming_mini_2.voices.train_vae --corpus DIR --output DIR --seconds 480
 
 Options are those of `cookbook.ming_mini.train_vae`. The loss `phase` (0 is right, 1 is chance)
-should fall within the first hundred steps; if it does not, make the corpus with `--form locked`.
-`--start` goes on from averaged weights, where the state of the run is lost.
+should fall within the first hundred steps. `--start` goes on from averaged weights, where the state
+of the run is lost.
 """
 
 from dataclasses import replace
