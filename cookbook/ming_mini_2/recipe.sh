@@ -23,8 +23,8 @@
 # LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
 # CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data, PICTURE_CORES
 # make what drawing is learnt from. Of the clips in steady voices, which one process makes faster than
-# any other, there are at most STEADY_HOURS. Of the others NATURAL_PROCESSES and LOCKED_PROCESSES are for clips of the two forms; resynthesised ones are
-# made for LOCKED_SECONDS. MPS is the folder of the pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY),
+# any other, there are at most STEADY_HOURS. Of the others NATURAL_PROCESSES and LOCKED_PROCESSES are
+# for clips of the two forms; resynthesised ones are made for LOCKED_SECONDS. MPS is the folder of the pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY),
 # which lets the teachers and the talker compute on one GPU at the same time.
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
 # the talker and the drawing begin with them, and have the time of those trainings.

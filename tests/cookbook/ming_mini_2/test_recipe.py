@@ -62,7 +62,7 @@ def test_a_thinker_alone_has_nearly_all_of_the_time_and_no_speech() -> None:
     """The lines that share the time out, with other settings."""
     text = RECIPE.read_text(encoding="utf-8")
     first, last = (text.index(line) for line in ("TIME=${", "STEADY_HOURS=${"))
-    show = "echo $THINKER_SECONDS $((DRAWING_LEAST > TIME)) $NATURAL_PROCESSES $FREE_PROCESSES"
+    show = "echo $THINKER_SECONDS $((DRAWING_LEAST > TIME)) $NATURAL_PROCESSES $LOCKED_PROCESSES"
 
     def shared(**settings: str) -> list[int]:
         environment = {**os.environ, "CORES": "16", "SECONDS_OF_TRAINING": "1200", **settings}
