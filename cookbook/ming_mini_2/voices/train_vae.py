@@ -15,7 +15,7 @@ from cookbook.ming_mini_2.voices.corpus import VoiceCorpusFolder
 from cookbook.ming_mini_2.voices.layout import VOICES
 from cookbook.ming_mini_2.voices.pulses import LATENT
 
-SETTINGS = replace(train_vae.Settings(), hours=12.0)
+SETTINGS = replace(train_vae.Settings(), hours=40.0)
 
 
 def main() -> None:

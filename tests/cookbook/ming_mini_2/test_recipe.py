@@ -122,6 +122,23 @@ def test_programs_have_the_options_of_the_recipe(program: str, options: set[str]
 
 
 @pytest.mark.parametrize(
+    ("part", "program", "some"),
+    [
+        ("VAE", "train_vae", {"--budget", "--adversarial-from"}),
+        ("DECODER", "train_vae", {"--adversarial-from", "--peak"}),
+        ("TALKER", "train_talker", {"--start"}),
+    ],
+)
+def test_trainings_of_voices_have_their_default_options(
+    part: str, program: str, some: set[str]
+) -> None:
+    default = re.search(rf'"\$\{{{part}_OPTIONS:-(.*)\}}"', RECIPE.read_text(encoding="utf-8"))
+    assert default
+    options = set(OPTION.findall(default[1]))
+    assert some <= options <= read_options(f"cookbook.ming_mini_2.voices.{program}")
+
+
+@pytest.mark.parametrize(
     ("part", "begin"),
     [("thinker", r"train_thinker\(?|stored=|read .* THINKER "), ("image", r"learn_to_draw\(?")],
 )
