@@ -3,7 +3,7 @@
 A talker sees some tens of hours a hundred times, and what it gains is the exact latents of each
 clip. A copy has other latents and the same words: its clips begin a little later, so that latents
 cover other stretches; they are faster and higher, or slower and lower, as by another speaker; some
-are said after another by the same speaker.
+are said after another by the same speaker. Clips with locked pulses keep them in their places.
 """
 
 import time
