@@ -30,25 +30,26 @@ class Changes:
     """How the copies of a clip differ.
 
     `speeds` are those of the copies in turn, in percent; the pitch and the formants rise with it.
-    Before a clip there is silence of up to `max_delay_s`. All silences are multiples of `grid`
-    samples.
+    Before a clip there is silence of less than `max_delay_s` seconds. All silences are multiples
+    of `grid` samples.
     """
 
-    speeds: tuple[int, ...] = (100, 92, 108, 100, 96, 104)
-    max_delay_s: float = 0.08
-    grid: int = 1
+    speeds: tuple[int, ...]
+    max_delay_s: float
+    grid: int
 
 
-FREE = Changes()
+FREE = Changes((100, 92, 108, 100, 96, 104), max_delay_s=0.08, grid=1)
 """A delay is within a latent of the talker's VAE."""
 
 
 def locked(latent: int) -> Changes:
     """Return the changes that leave pulses in their places within latents of `latent` samples.
 
-    A clip begins a latent later or not: what is said after silence would be learnt, too.
+    A clip begins one latent later or at once. With longer silences the talker would learn to begin
+    late.
     """
-    return Changes((100,), 2 * latent / RATE, latent)
+    return Changes((100,), max_delay_s=2 * latent / RATE, grid=latent)
 
 
 def change_chunk(

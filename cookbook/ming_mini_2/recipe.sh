@@ -24,8 +24,9 @@
 # CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data, PICTURE_CORES
 # make what drawing is learnt from. Of the clips in steady voices, which one process makes faster than
 # any other, there are at most STEADY_HOURS. Of the others NATURAL_PROCESSES and LOCKED_PROCESSES are
-# for clips of the two forms; resynthesised ones are made for LOCKED_SECONDS. MPS is the folder of the pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY),
-# which lets the teachers and the talker compute on one GPU at the same time.
+# for clips of the two forms; resynthesised ones are made for LOCKED_SECONDS. MPS is the folder of the
+# pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY), which lets the teachers and the talker compute on
+# one GPU at the same time.
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
 # the talker and the drawing begin with them, and have the time of those trainings.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
@@ -90,7 +91,7 @@ EXPORT_SECONDS=${EXPORT_SECONDS:-60}
 stored="PICTURE_SHARDS=200 FILM_SHARDS=40 SPEECH_SHARDS=$((THINKER_SECONDS * 7 / 10))"
 read -r -a THINKER <<< "${THINKER_SETTINGS:-TOKENS=98304 RATE=1.3e-3 SAMPLED=100 $stored}"
 read -r -a DRAWING <<< "${DRAWING_SETTINGS:-}"
-# Discriminators take most of a step's time. They train the decoder, whose latents must wait for none.
+# Discriminators make a step four times as long, so only the decoder is trained with them, later.
 read -r -a VAE <<< "${VAE_OPTIONS:---budget 80 --adversarial-from 2}"
 read -r -a DECODER <<< "${DECODER_OPTIONS:---adversarial-from 0.05 --peak 4e-4}"
 bundled=sglang_omni/checkpoints/ming-mini

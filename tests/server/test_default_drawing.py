@@ -20,8 +20,8 @@ from tests.testing.machine import PATIENCE
 
 # How many held-out examples are tried with seed 1, and how many must be right. The evaluation of
 # the recipe asks for 70 % of a hundred.
-TRIED: dict[Task, int] = {"draw": 8, "edit": 8}
-FEWEST_RIGHT: dict[Task, int] = {"draw": 6, "edit": 5}
+TRIED: dict[Task, int] = {"draw": 8, "edit": 10}
+FEWEST_RIGHT: dict[Task, int] = {"draw": 6, "edit": 7}
 TIMEOUT_S = 120 * PATIENCE
 # What the first of SHOWN_PROMPTS asks for.
 SHOWN = {("red", "circle"): 1, ("blue", "square"): 2}
@@ -82,13 +82,24 @@ def test_a_picture_of_a_chat_is_asked_about_in_the_next_turn(default_server: Run
     assert "green star" in answer
 
 
-def test_a_response_draws_by_the_tool(default_server: RunningServer) -> None:
-    # Left the choice, the thinker calls the tool, and writes a poor prompt: docs/limits.md.
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "required",
+        pytest.param(
+            "auto",
+            marks=pytest.mark.xfail(
+                strict=True, reason="the thinker gives the tool a wrong prompt: docs/limits.md"
+            ),
+        ),
+    ],
+)
+def test_a_response_draws_by_the_tool(default_server: RunningServer, choice: str) -> None:
     body = {
         "model": "ming-omni",
         "input": "Draw a red circle.",
         "tools": [{"type": "image_generation"}],
-        "tool_choice": "required",
+        "tool_choice": choice,
         "temperature": 0,
     }
     reply = HTTP.post(f"{default_server.api}/responses", json=body, timeout=TIMEOUT_S)
