@@ -115,7 +115,8 @@ class StreamLoop:
                 schedule.record(counters)
                 self._sender.report(counters)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), HEARTBEAT_INTERVAL_S)
+                async with asyncio.timeout(HEARTBEAT_INTERVAL_S):
+                    await self._stopping.wait()
         tasks = [task for task, _ in self._requests.values()]
         for task in tasks:
             task.cancel()
@@ -137,9 +138,14 @@ class StreamLoop:
             LOGGER.error("cannot profile: %s", describe(error))
 
     async def _serve(self, request_id: str, request: Any, window: _Window) -> None:
+        task = asyncio.current_task()
         try:
             async with aclosing(self._worker.run(request_id, request)) as outputs:
                 async for output in outputs:
+                    # Until Python 3.12 `asyncio.wait_for`, in which SGLang waits for tokens, loses
+                    # a cancellation that comes with a token.
+                    if task is not None and task.cancelling():
+                        raise asyncio.CancelledError
                     self._send(request_id, output)
                     if output.last:
                         return

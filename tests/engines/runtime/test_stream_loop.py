@@ -2,10 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any
 
 from sglang_omni.engines.runtime.stream_loop import StreamLoop, _ProbeSchedule
-from sglang_omni.engines.runtime.transport import Failed, FromEngine, Outputs, Submit, encode
+from sglang_omni.engines.runtime.transport import (
+    Cancel,
+    Failed,
+    FromEngine,
+    Outputs,
+    Submit,
+    encode,
+)
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.engines.runtime.toy_workers import Number
 
@@ -80,6 +88,43 @@ async def test_an_output_that_cannot_be_sent_fails_its_own_request() -> None:
     assert [one.request_id for one in messages if isinstance(one, Failed)] == ["heavy"]
     given = [pair for one in messages if isinstance(one, Outputs) for pair in one.outputs]
     assert [(name, output.value) for name, output in given] == [("a", 0), ("a", 1), ("a", 2)]
+
+
+class Deaf:
+    """Gives numbers without end, and loses a cancellation that comes while it waits for the next.
+
+    `asyncio.wait_for` does so until Python 3.12 if the number comes in the same turn of the loop.
+    """
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    async def run(self, request_id: str, request: Any) -> AsyncGenerator[Number, None]:
+        try:
+            while True:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+                yield Number(0, last=False)
+        finally:
+            self.is_closed = True
+
+
+async def test_a_cancelled_request_ends_though_its_worker_lost_the_cancellation() -> None:
+    worker, sent = Deaf(), Sent()
+    stand_ins: tuple[Any, Any] = worker, sent
+    # So many credits that flow control never waits: that would see the cancellation.
+    loop = StreamLoop(*stand_ins, 1_000_000)
+    loop.deliver(Submit("a", "a"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    loop.deliver(Cancel("a"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert worker.is_closed
+    given = len(sent.messages)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(sent.messages) == given > 0
 
 
 def probes(schedule: _ProbeSchedule, turns: list[tuple[bool, float]]) -> str:

@@ -118,7 +118,8 @@ class RedisClient:
         while True:
             interval_s = CHECK_INTERVAL_S if self._health.is_up else RETRY_INTERVAL_S
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._check_now.wait(), interval_s)
+                async with asyncio.timeout(interval_s):
+                    await self._check_now.wait()
             self._check_now.clear()
             await self._check()
 
