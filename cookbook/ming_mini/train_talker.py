@@ -38,13 +38,14 @@ from cookbook.ming_mini.flow import (
     stop_loss,
     teacher_forced,
 )
+from cookbook.ming_mini.layers import start_from
 from cookbook.ming_mini.layout import configurations, write_layout
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.replicas import ALONE, Replicas, join_replicas
 from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
-from cookbook.ming_mini.talker_init import hidden_matrices, new_talker, start_from
+from cookbook.ming_mini.talker_init import hidden_matrices, new_talker
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library, PatchStore
 from cookbook.ming_mini.weights import (

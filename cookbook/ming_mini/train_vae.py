@@ -28,6 +28,7 @@ from cookbook.ming_mini.discriminators import (
     discriminator_loss,
     feature_loss,
 )
+from cookbook.ming_mini.layers import start_from
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase_band
 from cookbook.ming_mini.optimizer import Optimizer
@@ -141,15 +142,15 @@ class Trainer:
         """Build the VAE.
 
         With `packed`, the file or the folder of a trained VAE, only its decoder is trained; with
-        `start`, training starts from the whole of it.
+        `start`, training starts from the whole of it, which may have fewer layers.
         """
         self.settings, self.device, self._tape = settings, device, tape
         self.vae = new_vae(config, settings.seed).to(device)
-        trained = packed or start
-        self._knows_phases = trained is not None
-        if trained is not None:
-            self.vae.load_state_dict(load_weights(trained, VAE))
+        self._knows_phases = bool(packed or start)
+        if start is not None:
+            start_from(self.vae, load_weights(start, VAE))
         if packed is not None:
+            self.vae.load_state_dict(load_weights(packed, VAE))
             self.vae.encoder.requires_grad_(False)
         self._run = choose_runner(settings.compile, device)
         self.judges = Discriminators(channels=settings.channels, run=self._run).to(device)

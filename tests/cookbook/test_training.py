@@ -13,12 +13,14 @@ from safetensors.torch import load_file, save_file
 from cookbook.ming_mini import train_talker, train_vae
 from cookbook.ming_mini.batches import Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk
+from cookbook.ming_mini.layers import start_from
 from cookbook.ming_mini.layout import MINI, configurations
 from cookbook.ming_mini.losses import FrameLoss
 from cookbook.ming_mini.options import run_parser
 from cookbook.ming_mini.schedule import Rate, RunClock
-from cookbook.ming_mini.talker_init import new_talker, start_from
+from cookbook.ming_mini.talker_init import new_talker
 from cookbook.ming_mini.utterances import Library
+from cookbook.ming_mini.vae_init import new_vae
 from cookbook.ming_mini.weights import load_pieces, save_pieces
 from cookbook.ming_mini_2.voices.layout import VOICES
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
@@ -240,6 +242,18 @@ def test_a_talker_does_not_start_from_one_that_lacks_a_part() -> None:
     del stored["model.layers.1.mlp.down_proj.weight"]
     with pytest.raises(ValueError, match=r"layers\.1\.mlp\.down_proj"):
         start_from(new_talker(config, 2), stored)
+
+
+def test_a_vae_starts_from_one_with_fewer_layers(small_configs: Configs) -> None:
+    config = small_configs[1]
+    backbone = replace(config.encoder.backbone, num_hidden_layers=3)
+    deeper = replace(config, encoder=replace(config.encoder, backbone=backbone))
+    small, large = new_vae(config, 1), new_vae(deeper, 2)
+    assert len(large.encoder.encoder.layers) > len(small.encoder.encoder.layers)
+    start_from(large, small.state_dict())
+    wave = torch.randn(1, 6 * config.samples_per_latent) / 10
+    with torch.no_grad():
+        assert_equal(large.encoder(wave).mean, small.encoder(wave).mean)
 
 
 def test_large_weights_travel_in_pieces(tmp_path: Path) -> None:
