@@ -5,7 +5,8 @@
 `--run` is the folder of `recipe.sh`, or what `export --restore` made. The thinker, the voices
 (talker and VAE together) and the image half are parts of their own; `--base`, the bundled
 checkpoint unless another is named, has the thinker and the voices that were not trained.
-`--without` leaves out of the capabilities what the evaluation says was not learnt.
+`--without` leaves out of the capabilities what the evaluation says was not learnt. All weights are
+rounded (`rounding.py`).
 """
 
 import argparse
@@ -23,6 +24,7 @@ from cookbook.ming_mini_2.image import pack as image
 from cookbook.ming_mini_2.image.configs import SIZES
 from cookbook.ming_mini_2.image.train_vae import VAE_PIECES
 from cookbook.ming_mini_2.image.trainer import PIECES as DRAWING
+from cookbook.ming_mini_2.rounding import round_checkpoint
 from cookbook.ming_mini_2.thinker.pack import load_thinker
 from cookbook.ming_mini_2.voices import pack as voices
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
@@ -60,6 +62,7 @@ def pack(run: Path, checkpoint: Path, base: Path, without: Collection[str] = ())
         parts.append("drawing")
         pictures = run / "image"
         image.pack(pictures / "drawing", pictures / "vae", SIZES["mini_2"], checkpoint)
+    round_checkpoint(checkpoint)
     write_checksums(checkpoint)
     return parts
 

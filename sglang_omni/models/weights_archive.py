@@ -8,7 +8,8 @@ build runs this before anything is installed.
 Of a bfloat16 number of trained or random weights, sign and mantissa are noise, and the exponent has
 about 2.6 bits of information. So the archive has three members for a file `F` of weights:
 
-* `F.fractions`: sign and mantissa of every bfloat16 number, a byte each, as they are;
+* `F.fractions`: sign and mantissa of every bfloat16 number, a byte each, as they are; of rounded
+  numbers, whose mantissas are fewer, `F.fractions.deflate` in Huffman code;
 * `F.exponents`: their exponents in Huffman code (a raw deflate stream without matches);
 * `F.rest.xz`: all other bytes of `F`, which begin with its header.
 """
@@ -32,6 +33,7 @@ SUFFIX = ".weights.tar"
 MARKER_FILE = ".weights-unpacked"
 
 _EXPONENTS, _FRACTIONS, _REST = ".exponents", ".fractions", ".rest.xz"
+_CODED_FRACTIONS = _FRACTIONS + ".deflate"
 # Most of the other bytes are float32 numbers.
 _REST_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 0, "lp": 2, "pb": 2}]
 # A high byte of a bfloat16 number is its sign and 7 bits of its exponent; a low byte is the last
@@ -40,6 +42,8 @@ _HIGH_TO_EXPONENT = bytes(value << 1 & 0xFF for value in range(256))
 _LOW_TO_EXPONENT = bytes(value >> 7 for value in range(256))
 _EXPONENT_TO_HIGH = bytes(value >> 1 for value in range(256))
 _EXPONENT_TO_LOW = bytes(value << 7 & 0xFF for value in range(256))
+# Fractions are in Huffman code if that leaves less than this share of them.
+_WORTH_CODING = 0.95
 _KEEP_SIGN = bytes(value & 0x80 for value in range(256))
 _KEEP_MANTISSA = bytes(value & 0x7F for value in range(256))
 
@@ -78,7 +82,11 @@ def pack_weights(folder: Path) -> Path:
             name = path.relative_to(folder).as_posix()
             _add(packed, name + _REST, lzma.compress(parts.rest, filters=_REST_FILTERS))
             _add(packed, name + _EXPONENTS, _encode_huffman(parts.exponents))
-            _add(packed, name + _FRACTIONS, parts.fractions)
+            coded = _encode_huffman(parts.fractions)
+            if len(coded) < len(parts.fractions) * _WORTH_CODING:
+                _add(packed, name + _CODED_FRACTIONS, coded)
+            else:
+                _add(packed, name + _FRACTIONS, parts.fractions)
     return archive
 
 
@@ -92,6 +100,10 @@ def _add(packed: tarfile.TarFile, name: str, content: bytes) -> None:
 def _encode_huffman(content: bytes) -> bytes:
     coder = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
     return coder.compress(content) + coder.flush()
+
+
+def _decode_huffman(content: bytes) -> bytes:
+    return zlib.decompress(content, -zlib.MAX_WBITS)
 
 
 def split_file(content: bytes) -> SplitFile:
@@ -168,8 +180,8 @@ def unpack_weights(folder: Path) -> None:
 
 
 def estimate_unpacked_bytes(folder: Path) -> int:
-    """Return the approximate size in bytes of the unpacked weights of a folder."""
-    return get_archive_path(folder).stat().st_size * 3 // 2
+    """Return about how many bytes the unpacked weights of a folder take, rather more than fewer."""
+    return get_archive_path(folder).stat().st_size * 2
 
 
 def _read_marker(folder: Path) -> str:
@@ -199,9 +211,10 @@ def _read_parts(packed: tarfile.TarFile, name: str) -> SplitFile:
         with content:
             return content.read()
 
+    is_coded = name + _CODED_FRACTIONS in packed.getnames()
     return SplitFile(
-        exponents=zlib.decompress(read(_EXPONENTS), -zlib.MAX_WBITS),
-        fractions=read(_FRACTIONS),
+        exponents=_decode_huffman(read(_EXPONENTS)),
+        fractions=_decode_huffman(read(_CODED_FRACTIONS)) if is_coded else read(_FRACTIONS),
         rest=lzma.decompress(read(_REST)),
     )
 

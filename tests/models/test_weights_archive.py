@@ -110,6 +110,17 @@ def test_bfloat16_weights_take_two_thirds_of_their_bytes(folder: Path) -> None:
     assert pack_weights(folder).stat().st_size < 0.67 * 2_000_000
 
 
+def test_rounded_weights_take_little_more_than_half(folder: Path) -> None:
+    weights = torch.randn(1_000_000, generator=torch.Generator().manual_seed(0))
+    path = folder / "model.safetensors"
+    save_file({"a": (weights.bfloat16().view(torch.int16) & ~3).view(torch.bfloat16)}, path)
+    before = path.read_bytes()
+    assert pack_weights(folder).stat().st_size < 0.55 * 2_000_000
+    path.unlink()
+    unpack_weights(folder)
+    assert path.read_bytes() == before
+
+
 def test_a_folder_without_an_archive_is_left_alone(tmp_path: Path) -> None:
     unpack_weights(tmp_path)
     assert not list(tmp_path.iterdir())
