@@ -28,7 +28,7 @@ AUTH = {"Authorization": f"Bearer {KEY}"}
 @pytest.fixture
 def served() -> Iterator[Served]:
     access = Access(Keys((_digest(KEY),)), hosts=frozenset({"127.0.0.1"}))
-    limits = HttpOptions(header_timeout=0.3)
+    limits = HttpOptions(header_timeout=1.0)
     rates = RateLimitOptions(requests_per_minute=3)
     with serving(access, limits=limits, rate_limits=rates) as running:
         yield running
