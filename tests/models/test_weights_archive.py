@@ -22,6 +22,7 @@ from sglang_omni.protocol.errors import CheckpointError
 
 ROOT = Path(__file__).parents[2]
 LIMIT_BYTES = 60 << 20
+BLOCK_BYTES = 4096
 
 
 def write_weights(path: Path, content: str) -> None:
@@ -195,4 +196,6 @@ def test_the_tree_fits_a_trip_to_a_machine_with_a_card() -> None:
     if listed.returncode:
         pytest.skip("no git checkout")
     paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    assert sum(path.stat().st_size for path in paths if path.is_file()) < LIMIT_BYTES
+    # As on a disk, where a small file takes a whole block.
+    blocks = sum(-(path.stat().st_size // -BLOCK_BYTES) for path in paths if path.is_file())
+    assert blocks * BLOCK_BYTES < LIMIT_BYTES
