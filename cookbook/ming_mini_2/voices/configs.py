@@ -18,6 +18,8 @@ FRAMES_A_LATENT = 7
 # Each of the frames has half as many numbers to predict as one of 20 ms, but there are nearly twice
 # as many, and the windows of attention (64 rows) reach about half as far.
 VAE_DECODER_LAYERS = 5
+VAE_ENCODER_LAYERS = 1
+"""Layers that see all frames, before the aggregator's four; a server runs four at most."""
 BACKBONE_LAYERS = 6
 FLOW_DEPTH = 7
 
@@ -26,6 +28,7 @@ def vae_config() -> Json:
     """Return `talker/vae/config.json`."""
     config = mini.vae_config() | {"patch_size": FRAMES_A_LATENT}
     config["enc_kwargs"] |= {"input_dim": FRAME, "hop_size": FRAME}
+    config["enc_kwargs"]["backbone"] |= {"num_hidden_layers": VAE_ENCODER_LAYERS}
     config["dec_kwargs"] |= {"output_dim": FRAME}
     config["dec_kwargs"]["backbone"] |= {"num_hidden_layers": VAE_DECODER_LAYERS}
     return config
