@@ -34,6 +34,8 @@ MARKER_FILE = ".weights-unpacked"
 
 _EXPONENTS, _FRACTIONS, _REST = ".exponents", ".fractions", ".rest.xz"
 _CODED_FRACTIONS = _FRACTIONS + ".deflate"
+# Fractions are in Huffman code if that leaves less than this share of them.
+_WORTH_CODING = 0.95
 # Most of the other bytes are float32 numbers.
 _REST_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 0, "lp": 2, "pb": 2}]
 # A high byte of a bfloat16 number is its sign and 7 bits of its exponent; a low byte is the last
@@ -42,8 +44,6 @@ _HIGH_TO_EXPONENT = bytes(value << 1 & 0xFF for value in range(256))
 _LOW_TO_EXPONENT = bytes(value >> 7 for value in range(256))
 _EXPONENT_TO_HIGH = bytes(value >> 1 for value in range(256))
 _EXPONENT_TO_LOW = bytes(value << 7 & 0xFF for value in range(256))
-# Fractions are in Huffman code if that leaves less than this share of them.
-_WORTH_CODING = 0.95
 _KEEP_SIGN = bytes(value & 0x80 for value in range(256))
 _KEEP_MANTISSA = bytes(value & 0x7F for value in range(256))
 
