@@ -32,6 +32,11 @@ def is_mp3(sound: bytes) -> bool:
     return sound.startswith(b"ID3") or (sound[:1] == b"\xff" and sound[1] & 0xE0 == 0xE0)
 
 
+def is_png(picture: bytes) -> bool:
+    """Whether these bytes begin as a PNG file does."""
+    return picture.startswith(b"\x89PNG\r\n\x1a\n")
+
+
 def check_transcript(text: str) -> None:
     """Show what was heard of `RECORDING`; fail if it is not most of `SAID`."""
     print(f"  heard: {text.strip()!r}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from ci.clients.media import check_transcript, is_mp3, seconds_of
+from ci.clients.media import check_transcript, is_mp3, is_png, seconds_of
 from ci.clients.request_files import Json, list_files, read, send
 
 DEADLINE_S = 120
@@ -61,7 +61,7 @@ def check_response(events: list[Json]) -> None:
 
 
 def check_chat(asked: Json, answer: httpx.Response) -> None:
-    """The answer has text and sound as asked for, and says why it ended."""
+    """The answer has text, sound and images as asked for, and says why it ended."""
     if asked.get("stream"):
         assert answer.text.rstrip().endswith("data: [DONE]")
         chunks = read_events(answer.text)
@@ -76,13 +76,22 @@ def check_chat(asked: Json, answer: httpx.Response) -> None:
     text = "".join(part.get("content") or "" for part in parts)
     pieces = [part["audio"].get("data") or "" for part in parts if part.get("audio")]
     sound = b"".join(map(base64.b64decode, pieces))
-    print(f"  {text!r:.60}, {ending}{', and sound' * bool(sound)}")
+    images = [image for part in parts for image in part.get("images") or ()]
+    shown = f"{', and sound' * bool(sound)}{', and an image' * bool(images)}"
+    print(f"  {text!r:.60}, {ending}{shown}")
     assert ending in ("stop", "length", "tool_calls")
     wanted = asked.get("modalities", ["text"])
     assert bool(sound) == ("audio" in wanted)
+    assert bool(images) == ("image" in wanted)
+    assert all(is_png(read_data_uri(image["image_url"]["url"])) for image in images)
     assert bool(text) == ("text" in wanted) or ending == "tool_calls"
     if sound:
         assert seconds_of(sound, complete=not asked.get("stream")) > 0
+
+
+def read_data_uri(uri: str) -> bytes:
+    """The bytes of a `data:` URI in base64."""
+    return base64.b64decode(uri.partition(";base64,")[2])
 
 
 def main(url: str) -> int:
