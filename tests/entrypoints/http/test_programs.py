@@ -14,7 +14,7 @@ REQUESTS = {f"{file.stem}: {line['name']}": line for file in list_files() for li
 
 
 class EnglishBackend(FakeBackend):
-    """Has the name and a voice of the default model."""
+    """Has the name and a voice of the default model, and draws."""
 
     model = "ming-omni"
     model_names = build_model_names((model,), {}, strict=False)
@@ -27,9 +27,7 @@ def english() -> Iterator[httpx.Client]:
         serving(backend=EnglishBackend()) as served,
         httpx.Client(base_url=served.url, timeout=10) as client,
     ):
-        served.backend.capabilities = replace(
-            EVERYTHING, speech_languages=("en",), image_output=False
-        )
+        served.backend.capabilities = replace(EVERYTHING, speech_languages=("en",))
         yield client
 
 
