@@ -2,7 +2,7 @@
 
 The archive (`sglang_omni.models.weights_archive`) has nothing to compress in the mantissas of
 trained weights. Rounded to `MANTISSA_BITS` of bfloat16's seven, a number takes 8.5 bits there in
-place of 10.6. The error is 42 dB below the weights, and 14 dB above that of bfloat16 itself.
+place of 10.6. The error is 42 dB below the thinker's weights.
 """
 
 from pathlib import Path

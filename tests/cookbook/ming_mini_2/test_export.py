@@ -19,7 +19,7 @@ from sglang_omni.models.capabilities import FILE
 from sglang_omni.models.checksums import verify_checksums
 
 LIMIT = 700_000
-VOICES = "talker/model.safetensors"
+TALKER = "talker/model.safetensors"
 
 
 @pytest.fixture
@@ -104,10 +104,10 @@ def test_what_is_not_trained_is_that_of_the_base(tmp_path: Path) -> None:
     (base / "talker").mkdir(parents=True)
     run.mkdir()
     # Numbers that rounding leaves as they are.
-    save_file({"spoken": torch.tensor([1.5, -0.25]).bfloat16()}, base / VOICES)
+    save_file({"spoken": torch.tensor([1.5, -0.25]).bfloat16()}, base / TALKER)
     (base / FILE).write_text(json.dumps({"speech_instructions": False}))
     checkpoint = tmp_path / "checkpoint"
     assert pack.pack(run, checkpoint, base) == []
-    assert (checkpoint / VOICES).read_bytes() == (base / VOICES).read_bytes()
+    assert (checkpoint / TALKER).read_bytes() == (base / TALKER).read_bytes()
     assert json.loads((checkpoint / FILE).read_text()) == {"speech_instructions": False}
     verify_checksums(checkpoint)

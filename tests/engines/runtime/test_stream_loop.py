@@ -90,7 +90,7 @@ async def test_an_output_that_cannot_be_sent_fails_its_own_request() -> None:
     assert [(name, output.value) for name, output in given] == [("a", 0), ("a", 1), ("a", 2)]
 
 
-class Deaf:
+class LosesCancellations:
     """Gives numbers without end, and loses a cancellation that comes while it waits for the next.
 
     `asyncio.wait_for` does so until Python 3.12 if the number comes in the same turn of the loop.
@@ -110,7 +110,7 @@ class Deaf:
 
 
 async def test_a_cancelled_request_ends_though_its_worker_lost_the_cancellation() -> None:
-    worker, sent = Deaf(), Sent()
+    worker, sent = LosesCancellations(), Sent()
     stand_ins: tuple[Any, Any] = worker, sent
     # So many credits that flow control never waits: that would see the cancellation.
     loop = StreamLoop(*stand_ins, 1_000_000)
