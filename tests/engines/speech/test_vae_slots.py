@@ -12,6 +12,8 @@ from tests.testing.vae_stream import VaeStream
 
 # One slot's sizes over its life: look-ahead, cropped start, steady state, everything left.
 FIRST, SECOND, STEADY, LAST = 0, 12789, 14112, 29547
+PATCH = 4
+"""Latents of a patch of the tiny talker."""
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +21,9 @@ def vae() -> AudioVAE:
     return load_vae(TINY / "talker" / "vae", torch.device("cpu"), torch.float32)
 
 
-def patches(count: int, seed: int) -> torch.Tensor:
-    """Random latents [count, 4, 64]."""
-    return torch.randn(count, 4, 64, generator=torch.Generator().manual_seed(seed))
+def patches(count: int, seed: int, patch: int = PATCH) -> torch.Tensor:
+    """Random latents [count, patch, 64]."""
+    return torch.randn(count, patch, 64, generator=torch.Generator().manual_seed(seed))
 
 
 def full(vae: AudioVAE, latents: torch.Tensor) -> torch.Tensor:
@@ -41,20 +43,23 @@ def run_alone(slots: VaeSlots, slot: int, latents: torch.Tensor) -> list[torch.T
     return [step(slots, [(slot, patch, i == end)])[slot] for i, patch in enumerate(latents)]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_a_slot_equals_the_full_decode_and_the_plain_stream(vae: AudioVAE, count: int) -> None:
-    """Seven patches are 112 frames: the window of 64 moves on within the fifth."""
-    latents = patches(count, seed=count)
+@pytest.mark.parametrize("patch", [1, 2, PATCH])
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 28])
+def test_a_slot_equals_the_full_decode_and_the_plain_stream(
+    vae: AudioVAE, count: int, patch: int
+) -> None:
+    """Seven patches of four are 112 frames: the window of 64 moves on within the fifth."""
+    latents = patches(count, count, patch)
     stream = VaeStream(vae)
     plain = [stream.push(patch, index == count - 1) for index, patch in enumerate(latents)]
-    out = run_alone(VaeSlots(vae, 3), 1, latents)
+    out = run_alone(VaeSlots(vae, 3, patch), 1, latents)
     assert [len(samples) for samples in out] == [len(samples) for samples in plain]
     assert_close(torch.cat(out), torch.cat(plain), 1e-5)
     assert_close(torch.cat(out), full(vae, latents), 1e-5)
 
 
 def test_samples_leave_as_early_as_the_look_ahead_allows(vae: AudioVAE) -> None:
-    out = run_alone(VaeSlots(vae, 1), 0, patches(5, seed=0))
+    out = run_alone(VaeSlots(vae, 1, PATCH), 0, patches(5, seed=0))
     assert [len(samples) for samples in out] == [FIRST, SECOND, STEADY, STEADY, LAST]
     assert all(x.dtype == torch.float32 and x.device.type == "cpu" for x in out)
 
@@ -65,7 +70,7 @@ def test_slots_that_join_and_leave_at_any_time_do_not_disturb_each_other(vae: Au
     waiting = list(streams)
     running: dict[int, tuple[int, int]] = {}
     heard: dict[int, list[torch.Tensor]] = {name: [] for name in streams}
-    slots, calls = VaeSlots(vae, 4), 0
+    slots, calls = VaeSlots(vae, 4, PATCH), 0
     while waiting or running:
         if waiting and len(running) < 4 and calls % 2 == 0:
             slot = next(slot for slot in (2, 0, 3, 1) if slot not in running)
@@ -87,7 +92,7 @@ def test_slots_that_join_and_leave_at_any_time_do_not_disturb_each_other(vae: Au
 
 
 def test_a_slot_left_out_of_a_call_keeps_its_place(vae: AudioVAE) -> None:
-    slots, latents, other = VaeSlots(vae, 2), patches(4, seed=1), patches(4, seed=2)
+    slots, latents, other = VaeSlots(vae, 2, PATCH), patches(4, seed=1), patches(4, seed=2)
     out = [step(slots, [(0, latents[0], False), (1, other[0], False)])[0]]
     out.append(step(slots, [(1, other[1], False), (0, latents[1], False)])[0])
     step(slots, [(1, other[2], False)])
@@ -97,7 +102,7 @@ def test_a_slot_left_out_of_a_call_keeps_its_place(vae: AudioVAE) -> None:
 
 
 def test_a_reset_slot_has_forgotten_even_broken_numbers(vae: AudioVAE) -> None:
-    slots, latents = VaeSlots(vae, 2), patches(3, seed=3)
+    slots, latents = VaeSlots(vae, 2, PATCH), patches(3, seed=3)
     for _ in range(3):
         step(slots, [(1, torch.full((4, 64), torch.nan), False)])
     slots.reset(1)
@@ -107,7 +112,7 @@ def test_a_reset_slot_has_forgotten_even_broken_numbers(vae: AudioVAE) -> None:
 def test_bfloat16_slots_stay_close_to_float32(vae: AudioVAE) -> None:
     half = load_vae(TINY / "talker" / "vae", torch.device("cpu"), torch.bfloat16)
     latents = patches(6, seed=4)
-    out, expected = torch.cat(run_alone(VaeSlots(half, 1), 0, latents)), full(vae, latents)
+    out, expected = torch.cat(run_alone(VaeSlots(half, 1, PATCH), 0, latents)), full(vae, latents)
     assert (out - expected).abs().max() < 0.05 * expected.abs().max()
 
 
@@ -116,7 +121,7 @@ def test_latents_to_trimmed_speech_matches_the_reference(vae: AudioVAE, name: st
     case = load_case(name)
     latents = load_case(case.info["latents_in"])["latents"]
     rate, trimmer, end = case.info["sample_rate"], SilenceTrimmer(44100), len(latents) - 1
-    decoded = [x.numpy() for x in run_alone(VaeSlots(vae, 1), 0, latents)]
+    decoded = [x.numpy() for x in run_alone(VaeSlots(vae, 1, PATCH), 0, latents)]
     spoken = [trimmer.push(x, index == end) for index, x in enumerate(decoded)]
     assert [len(x) for x in decoded] == case.info["chunk_samples_decoder"]
     assert [len(x) for x in spoken] == case.info["chunk_samples_out_corrected"]
@@ -127,6 +132,6 @@ def test_latents_to_trimmed_speech_matches_the_reference(vae: AudioVAE, name: st
 @pytest.mark.gpu
 def test_a_slot_on_the_gpu_equals_the_full_decode_on_the_cpu(vae: AudioVAE) -> None:
     on_gpu = load_vae(TINY / "talker" / "vae", torch.device("cuda"), torch.float32)
-    slots, latents = VaeSlots(on_gpu, 2), patches(6, seed=5)
+    slots, latents = VaeSlots(on_gpu, 2, PATCH), patches(6, seed=5)
     out = run_alone(slots, 1, latents.cuda())
     assert_close(torch.cat(out), full(vae, latents), 1e-4)

@@ -25,7 +25,7 @@ class PlainExecutor:
     def __init__(self, model: SpeechModules, slots: int, context: int) -> None:
         self._model, self.max_batch_size = model, slots
         self._slots = TalkerSlots(model.talker, slots, context)
-        self._streams = VaeSlots(model.vae, slots)
+        self._streams = VaeSlots(model.vae, slots, model.talker.config.patch_size)
         self._step_slots: list[int] = []
         self._output: StepOutput | None = None
         self._samples: list[np.ndarray] = []

@@ -15,8 +15,6 @@ from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, build_causal_mask
 from sglang_omni.models.ming.speech.vae import ISTFT, AudioVAE
 from sglang_omni.protocol.errors import CheckpointError
 
-LATENTS_PER_PATCH = 4
-"""Number of latents in a talker patch."""
 # The squared-window envelope is zero at the first sample of a stream, which is cropped.
 MIN_ENVELOPE = 1e-11
 
@@ -30,16 +28,15 @@ class VaeSlots:
     are copied.
     """
 
-    def __init__(self, vae: AudioVAE, slots: int) -> None:
+    def __init__(self, vae: AudioVAE, slots: int, patch: int) -> None:
+        """Make room for `slots` streams of patches of `patch` latents."""
         self._decoder, self._istft = vae.decoder, vae.decoder.head.istft
         weight = vae.decoder.fc1.weight
-        self._frames = LATENTS_PER_PATCH * vae.decoder.patch
+        self._frames = patch * vae.decoder.patch
         self._unit_samples = self._frames * self._istft.hop
         self._overlap = self._istft.size - self._istft.hop
         self._patches = torch.zeros(slots, dtype=torch.int64)
-        self._latents = weight.new_zeros(
-            slots, LATENTS_PER_PATCH + 1, vae.config.decoder.latent_dim
-        )
+        self._latents = weight.new_zeros(slots, patch + 1, vae.config.decoder.latent_dim)
         self._cache = SlotCache(vae.decoder.decoder, slots)
         self._audio = weight.new_zeros(slots, self._overlap, dtype=torch.float32)
         self._envelopes = compute_unit_envelopes(self._istft, self._frames)

@@ -183,7 +183,7 @@ def test_packed_prompts_and_steps_at_different_phases_equal_the_plain_ones(
 def test_units_equal_the_plain_stream(plain: SpeechModules, model: SpeechModules, ops: Ops) -> None:
     """Two slots, the second two patches behind the first."""
     state = SlotState(model.talker, SLOTS, CONTEXT)
-    vocoder, streams = FastVocoder(model.vae, state, 8), VaeSlots(plain.vae, SLOTS)
+    vocoder, streams = FastVocoder(model.vae, state, 8), VaeSlots(plain.vae, SLOTS, 4)
     device, longest = state.ring.device, max(UNITS.values())
     generator = torch.Generator().manual_seed(0)
     latents = torch.randn(SLOTS, longest, 4, 64, generator=generator).to(device)
