@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from cookbook.ming_mini.utterances import Utterance, UtteranceTables
+from cookbook.ming_mini.utterances import PATCH, Utterance, UtteranceTables
 from sglang_omni.models.ming.speech.prompt import (
     ASSISTANT,
     AUDIO,
@@ -27,11 +27,11 @@ HISTORY = 8
 """Patches of history."""
 NO_PROMPT, HISTORY_ONLY = 0.06, 0.03
 """Shares of utterances without any voice prompt, and with one that only primes the history."""
-LADDER = (6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
-"""Patches that utterances are padded to; longer ones are left out."""
-PROMPT_PATCHES = 15
-PROMPT_ROWS, ROWS_A_PATCH = 112, 7
-"""Rows of the backbone there is room for: frame and prompt, and each patch with its text."""
+LADDER = (24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
+"""Latents that utterances are padded to; longer ones are left out."""
+PROMPT_LATENTS = 60
+PROMPT_TEXT, TEXT_A_LATENT = 97, 1.5
+"""Rows of the backbone there is room for: frame and the prompt's text, and text to say."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,11 @@ class Shape:
     patches: int
 
 
-def shape_of(patches: int) -> Shape:
-    """Return the shape of batches of utterances of at most this many patches."""
-    return Shape(PROMPT_ROWS + ROWS_A_PATCH * patches, PROMPT_PATCHES + patches - 1, patches)
+def shape_of(latents: int, patch: int = PATCH) -> Shape:
+    """Return the shape of batches of utterances of at most so many latents, `patch` in a patch."""
+    patches, prompt = latents // patch, PROMPT_LATENTS // patch
+    text = PROMPT_TEXT + int(TEXT_A_LATENT * latents)
+    return Shape(text + prompt + patches, prompt + patches - 1, patches)
 
 
 @dataclass(frozen=True)
@@ -198,8 +200,8 @@ class Batcher:
         if self._sorted != self._tables.count:
             self._sort()
         (most,) = self._rng.choices(list(self._pools), self._weights)
-        shape = shape_of(most)
-        count = max(1, self._patches // most)
+        shape = shape_of(most, self._tables.patch)
+        count = max(1, self._patches // shape.patches)
         rows = [self._draw_row(self._pools[most], shape) for _ in range(count)]
         return stack(rows, shape, self._patches, self._places)
 
@@ -208,7 +210,7 @@ class Batcher:
         self._sorted, self._pools = self._tables.count, {}
         for least, most in zip((0, *LADDER), LADDER, strict=False):
             for length, pool in self._tables.by_patches.items():
-                if least < length <= most:
+                if least < length * self._tables.patch <= most:
                     self._pools.setdefault(most, []).extend(pool)
         self._weights = [sum(one.patches for one in pool) for pool in self._pools.values()]
 

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from cookbook.ming_mini.batches import HISTORY, Batch
 from cookbook.ming_mini.compilation import Runner, run_eager
-from cookbook.ming_mini.utterances import PATCH, PatchStore
+from cookbook.ming_mini.utterances import PatchStore
 from sglang_omni.models.ming.speech.talker import Backbone, Talker
 
-PATCH_SECONDS = 0.32
+LATENT_SECONDS = 0.08
 NO_CONDITION = 0.12
 """Share of patches that are trained without their condition, for classifier-free guidance."""
 NO_HISTORY, NO_AUDIO = 0.2, 0.15
@@ -78,11 +78,15 @@ class TrainingContext:
     `misplaced` sums, over the guided layers, the mean attention to the wrong places.
     """
 
-    def __init__(self, stack: Backbone, x: Tensor, arrays: DeviceBatch | None) -> None:
+    def __init__(
+        self, stack: Backbone, x: Tensor, arrays: DeviceBatch | None, patch_seconds: float
+    ) -> None:
         positions = torch.arange(x.shape[1], device=x.device)
         self.cos, self.sin = stack.compute_tables(positions[None], x.dtype)
         self._arrays = arrays
-        self._wrong = None if arrays is None else attention_penalty(arrays, x.shape[1])
+        self._wrong = None
+        if arrays is not None:
+            self._wrong = attention_penalty(arrays, x.shape[1], patch_seconds)
         self.misplaced = x.new_zeros((), dtype=torch.float32)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -107,7 +111,7 @@ class TrainingContext:
         return mean_over(wrong, arrays.exists)
 
 
-def attention_penalty(arrays: DeviceBatch, length: int) -> Tensor:
+def attention_penalty(arrays: DeviceBatch, length: int, patch_seconds: float) -> Tensor:
     """Return the penalty of attending to each row at each patch: [B, P, length] in [0, 1].
 
     Speech moves through its text at about an even pace. The row of the expected character has no
@@ -116,7 +120,7 @@ def attention_penalty(arrays: DeviceBatch, length: int) -> Tensor:
     steps = torch.arange(arrays.target.shape[1], device=arrays.ids.device)
     start, end = arrays.text[:, :1].float(), arrays.text[:, 1:].float()
     spoken = (arrays.seconds[:, None].float() - 2 * LEAD_SECONDS).clamp_min(0.1)
-    share = (((steps + 0.5) * PATCH_SECONDS - LEAD_SECONDS) / spoken).clamp(0, 1)
+    share = (((steps + 0.5) * patch_seconds - LEAD_SECONDS) / spoken).clamp(0, 1)
     due = (start + share * (end - start))[..., None]
     width = (2.5 + 0.08 * (end - start))[..., None]
     places = torch.arange(length, device=arrays.ids.device)
@@ -153,11 +157,13 @@ def teacher_forced(
     runs the backbone.
     """
     x = embed(talker, arrays, heard)
-    context = TrainingContext(talker.model, x, arrays if guided else None)
+    patch = past.shape[2]
+    guide = arrays if guided else None
+    context = TrainingContext(talker.model, x, guide, patch * LATENT_SECONDS)
     out = run(talker.model, x, context)
     rows = arrays.states[..., None].expand(-1, -1, out.shape[-1])
     before = torch.cat((primed, past), dim=1).flatten(1, 2)
-    windows = before.unfold(1, HISTORY * PATCH, PATCH)[:, : past.shape[1]]
+    windows = before.unfold(1, HISTORY * patch, patch)[:, : past.shape[1]]
     return PassOutput(out.gather(1, rows), windows.mT, context.misplaced)
 
 
@@ -192,10 +198,11 @@ class PatchPredictor(nn.Module):
     The flow model sees the state through noise. This gives the backbone a direct gradient.
     """
 
-    def __init__(self, hidden: int, latent: int) -> None:
+    def __init__(self, hidden: int, patch: int) -> None:
+        """Build it for patches of `patch` numbers altogether."""
         super().__init__()
         self.guess = nn.Sequential(
-            nn.Linear(hidden, 2 * hidden), nn.SiLU(), nn.Linear(2 * hidden, PATCH * latent)
+            nn.Linear(hidden, 2 * hidden), nn.SiLU(), nn.Linear(2 * hidden, patch)
         )
 
     def forward(self, hidden: Tensor, aim: Tensor) -> Tensor:

@@ -61,7 +61,7 @@ from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 from sglang_omni.models.ming.speech.vae import AudioVAE
 
 TALKER = "talker"
-PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
+LATENTS_AN_HOUR = 3600 / 0.08 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
 HELD_OUT_EVERY, HELD_OUT_HOURS = 40, 1.0
 """Of so many chunks one is not learnt from, as long as there is room for it."""
@@ -120,7 +120,8 @@ class Trainer:
         self.talker = new_talker(config, settings.seed).to(device)
         if packed is not None:
             start_from(self.talker, load_weights(packed, TALKER))
-        self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
+        numbers = config.patch_size * config.latent_dim
+        self.sketch = PatchPredictor(config.llm.hidden_size, numbers).to(device)
         run = choose_runner(settings.compile, device)
         self.velocity = partial(run, self.talker.cfm.model)
         # Shapes vary with the utterances: one compilation serves them all.
@@ -327,13 +328,14 @@ def train(
     replicas, device = join_replicas(torch.device(args.device))
     config, vae_config = configs
     vae = trained_vae(vae_config, args.vae, device)
-    library = Library(
-        vae, int(settings.hours * PATCHES_AN_HOUR), device, SHIFTED if settings.locked else 0.0
-    )
+    patch = config.patch_size
+    patches_an_hour = LATENTS_AN_HOUR / patch
+    shifted = SHIFTED if settings.locked else 0.0
+    library = Library(vae, int(settings.hours * patches_an_hour), device, shifted, patch)
     trainer = Trainer(config, settings, library.store, device, args.start, replicas)
     clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
     corpus = open_corpus(args.corpus, replicas)
-    kept = Library(vae, int(HELD_OUT_HOURS * PATCHES_AN_HOUR), device)
+    kept = Library(vae, int(HELD_OUT_HOURS * patches_an_hour), device, patch=patch)
     held = HeldOut(kept, tokenizer, settings.seed)
     changes = locked(vae_config.samples_per_latent) if settings.locked else FREE
     run(trainer, library, held, corpus, args.output, clock, tokenizer, changes)

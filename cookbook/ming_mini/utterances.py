@@ -19,6 +19,7 @@ from cookbook.ming_mini.vocoder import RATE
 from sglang_omni.models.ming.speech.vae import AudioVAE
 
 PATCH = 4
+"""Latents of a patch, as in the released model."""
 MIN_PATCHES = 5
 """The stop rule fires only past step 3."""
 PROMPT_SECONDS = (1.0, 4.5)
@@ -44,8 +45,9 @@ class Utterance:
 
 @dataclass
 class UtteranceTables:
-    """Utterances by their number of patches, and each speaker's prompts."""
+    """Utterances by their number of patches of `patch` latents, and each speaker's prompts."""
 
+    patch: int = PATCH
     by_patches: dict[int, list[Utterance]] = field(default_factory=dict)
     prompts: dict[int, list[Utterance]] = field(default_factory=dict)
     count: int = 0
@@ -65,11 +67,16 @@ class UtteranceTables:
 class PatchStore:
     """Posteriors of patches on the device: mean and deviation [patches, 4, 64] in float16.
 
+    Other models may have other numbers of latents in a patch than 4.
+
     Patch 0 is the absent one: all zeros.
     """
 
-    def __init__(self, capacity: int, latent: int, device: torch.device) -> None:
-        shape = (2, capacity, PATCH, latent)
+    def __init__(
+        self, capacity: int, latent: int, device: torch.device, patch: int = PATCH
+    ) -> None:
+        """Make room for `capacity` patches of `patch` latents."""
+        shape = (2, capacity, patch, latent)
         self._values = torch.zeros(shape, dtype=torch.float16, device=device)
         self.length, self.capacity = 1, capacity
 
@@ -96,18 +103,23 @@ class Library:
     """Encode chunks of a corpus with the trained VAE into a store and its tables."""
 
     def __init__(
-        self, vae: AudioVAE, capacity: int, device: torch.device, shifted: float = 0.0
+        self,
+        vae: AudioVAE,
+        capacity: int,
+        device: torch.device,
+        shifted: float = 0.0,
+        patch: int = PATCH,
     ) -> None:
-        """Make room for `capacity` patches.
+        """Make room for `capacity` patches of `patch` latents.
 
         A share `shifted` of the voice prompts begins anywhere in a latent, as a user's recording
         does; the others begin where a latent does.
         """
         self._vae, self._device = vae, device
         self._shifted, self._rng = shifted, Random(f"library {capacity}")
-        self._patch_samples = vae.config.samples_per_latent * PATCH
-        self.store = PatchStore(capacity, vae.config.decoder.latent_dim, device)
-        self.tables = UtteranceTables()
+        self._patch, self._patch_samples = patch, vae.config.samples_per_latent * patch
+        self.store = PatchStore(capacity, vae.config.decoder.latent_dim, device, patch)
+        self.tables = UtteranceTables(patch)
 
     def add(
         self,
@@ -167,7 +179,9 @@ class Library:
             counts = [patches[index] for index in group]
             kept = torch.arange(max(counts)) < torch.tensor(counts)[:, None]
             kept = kept.to(self._device)
-            mean, std = (x.unflatten(1, (-1, PATCH))[kept] for x in (posterior.mean, posterior.std))
+            mean, std = (
+                x.unflatten(1, (-1, self._patch))[kept] for x in (posterior.mean, posterior.std)
+            )
             first = self.store.add(mean, std)
             yield from zip(group, accumulate(counts[:-1], initial=first), strict=True)
 

@@ -1,16 +1,19 @@
 """The parallel training pass computes what the product's loop computes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from cookbook.ming_mini.batches import prompt_frame, row, shape_of, stack
+from cookbook.ming_mini.batches import HISTORY, prompt_frame, row, shape_of, stack
 from cookbook.ming_mini.compilation import Runner, choose_runner, run_eager
 from cookbook.ming_mini.flow import DeviceBatch, gather, host_tensors, teacher_forced
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.talker_init import new_talker
 from cookbook.ming_mini.utterances import PatchStore, Utterance
 from cookbook.ming_mini_2.voices.layout import VOICES
+from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.prompt import (
     PromptTokenizer,
@@ -26,15 +29,22 @@ STEPS = 7
 
 @pytest.mark.parametrize("prompt_patches", [0, 3, 10])
 @pytest.mark.parametrize("in_text", [True, False])
+@pytest.mark.parametrize("patch", [2, 4])
 @torch.no_grad()
 def test_a_training_pass_equals_the_loop_that_made_its_patches(
-    small_talker: Talker, tokenizer: PromptTokenizer, prompt_patches: int, in_text: bool
+    small_configs: tuple[TalkerConfig, VAEConfig],
+    tokenizer: PromptTokenizer,
+    prompt_patches: int,
+    in_text: bool,
+    patch: int,
 ) -> None:
+    config = replace(small_configs[0], patch_size=patch, history_patch_size=HISTORY * patch)
+    small_talker = new_talker(config, seed=0)
     torch.manual_seed(1)
-    voice = torch.randn(prompt_patches, 4, 64).half().float()
-    noise = [torch.randn(1, 4, 64) for _ in range(STEPS)]
+    voice = torch.randn(prompt_patches, patch, 64).half().float()
+    noise = [torch.randn(1, patch, 64) for _ in range(STEPS)]
     made = _loop(small_talker, tokenizer, voice, noise, in_text)
-    store = PatchStore(100, 64, torch.device("cpu"))
+    store = PatchStore(100, 64, torch.device("cpu"), patch)
     spoken = [_store(store, latents) for latents in (torch.stack([p.latents for p in made]), voice)]
     said, asked = (
         Utterance(0, first, count, np.array(tokenizer.encode(text)), 2.0)
@@ -45,7 +55,7 @@ def test_a_training_pass_equals_the_loop_that_made_its_patches(
     short = Utterance(0, said.first, 2, said.tokens[:3], 0.5)
     frame = prompt_frame(tokenizer)
     rows = [row(frame, one, prompt, in_text) for one in (said, short)]
-    batch = stack(rows, shape_of(10), 12, np.random.default_rng(0))
+    batch = stack(rows, shape_of(10 * patch, patch), 12, np.random.default_rng(0))
     arrays = DeviceBatch(*host_tensors(batch))
     heard, primed, past, aim = gather(store, arrays, torch.Generator())
     run = teacher_forced(small_talker, arrays, heard, primed, past)
@@ -101,7 +111,7 @@ def test_a_compiled_backbone_has_the_gradients_of_an_eager_one(tokenizer: Prompt
         text = np.arange(3 * patches) % 60
         said = [Utterance(0, 1 + 2 * n, patches - n % 2, text, 0.3 * patches) for n in range(60)]
         rows = [row(frame, one, said[0], patches < 16) for one in said]
-        batch = stack(rows, shape_of(patches), 12, np.random.default_rng(0))
+        batch = stack(rows, shape_of(4 * patches), 12, np.random.default_rng(0))
         arrays = DeviceBatch(*(one.to(device) for one in host_tensors(batch)))
         random = torch.Generator(device).manual_seed(patches)
         heard, primed, past, aim = gather(store, arrays, random)
