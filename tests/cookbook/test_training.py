@@ -244,16 +244,30 @@ def test_a_talker_does_not_start_from_one_that_lacks_a_part() -> None:
         start_from(new_talker(config, 2), stored)
 
 
-def test_a_vae_starts_from_one_with_fewer_layers(small_configs: Configs) -> None:
+@pytest.mark.parametrize("units", [64, 80])
+def test_a_vae_starts_from_one_with_fewer_and_narrower_layers(
+    small_configs: Configs, units: int
+) -> None:
+    """The small one has 64 units."""
     config = small_configs[1]
-    backbone = replace(config.encoder.backbone, num_hidden_layers=3)
+    backbone = replace(config.encoder.backbone, num_hidden_layers=3, intermediate_size=units)
     deeper = replace(config, encoder=replace(config.encoder, backbone=backbone))
     small, large = new_vae(config, 1), new_vae(deeper, 2)
     assert len(large.encoder.encoder.layers) > len(small.encoder.encoder.layers)
     start_from(large, small.state_dict())
     wave = torch.randn(1, 6 * config.samples_per_latent) / 10
     with torch.no_grad():
-        assert_equal(large.encoder(wave).mean, small.encoder(wave).mean)
+        torch.testing.assert_close(
+            large.encoder(wave).mean, small.encoder(wave).mean, rtol=0, atol=1e-5
+        )
+
+
+def test_a_vae_does_not_start_from_one_with_wider_layers(small_configs: Configs) -> None:
+    config = small_configs[1]
+    backbone = replace(config.encoder.backbone, intermediate_size=80)
+    wider = replace(config, encoder=replace(config.encoder, backbone=backbone))
+    with pytest.raises(ValueError, match=r"mlp\.\w+_proj\.weight"):
+        start_from(new_vae(config, 1), new_vae(wider, 2).state_dict())
 
 
 def test_large_weights_travel_in_pieces(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from cookbook.ming_mini_2.voices.layout import VOICES, prompt_tokenizer
 
 SETTINGS = replace(
     train_talker.Settings(),
-    patches=1024,
+    patches=2048,
     rate=Rate(1e-3, 3e-5, 300),
     muon=True,
     copies=4,
