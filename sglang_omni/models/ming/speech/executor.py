@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from sglang_omni.models.ming.speech.modules import SpeechModules
+from sglang_omni.models.ming.speech.packed_flow import PackedCFM
 from sglang_omni.models.ming.speech.prompt import build_initial_history, embed_prompt
 from sglang_omni.models.ming.speech.slots import TalkerSlots
 from sglang_omni.models.ming.speech.step import StepOutput, run_decode_step
@@ -25,6 +26,9 @@ class PlainExecutor:
     def __init__(self, model: SpeechModules, slots: int, context: int) -> None:
         self._model, self.max_batch_size = model, slots
         self._slots = TalkerSlots(model.talker, slots, context)
+        weight = model.talker.stop_head.weight
+        packs = weight.device.type == "cpu" and weight.dtype == torch.float32
+        self._cfm = PackedCFM(model.talker.cfm) if packs else model.talker.cfm
         self._streams = VaeSlots(model.vae, slots, model.talker.config.patch_size)
         self._step_slots: list[int] = []
         self._output: StepOutput | None = None
@@ -54,7 +58,7 @@ class PlainExecutor:
         self._step_slots = list(slots)
         index = torch.tensor(self._step_slots, device=self._slots.lengths.device)
         span = self._slots.select_span(int(self._slots.lengths[index].max()))
-        self._output = run_decode_step(self._model.talker, self._slots, index, span)
+        self._output = run_decode_step(self._model.talker, self._slots, index, span, self._cfm)
 
     def read_stop_probabilities(self) -> list[float]:
         """Return the stop probabilities of the step, one per slot."""
