@@ -1,4 +1,4 @@
-"""The sizes of talker and VAE, about 16 million parameters, 31 MB in bf16.
+"""The sizes of talker and VAE, about 14 million parameters, 28 MB in bf16.
 
 What is not named here is as in the present Ming-mini.
 """
@@ -18,16 +18,15 @@ FRAMES_A_LATENT = 7
 # Each of the frames has half as many numbers to predict as one of 20 ms, but there are nearly twice
 # as many, and the windows of attention (64 rows) reach about half as far.
 VAE_DECODER_LAYERS = 5
-VAE_ENCODER_LAYERS, VAE_ENCODER_UNITS = 3, 384
+VAE_ENCODER_LAYERS, VAE_ENCODER_UNITS = 1, 192
 """Layers that see all frames, before the aggregator's four (a server runs four at most), and units
-of the feed-forward part of each: what a frame of noise sounds like is its squares."""
+of the feed-forward part of each."""
 BACKBONE_LAYERS = 6
 FLOW_DEPTH = 7
 PATCH, HISTORY = 2, 16
 """Latents of a patch and before it: one state of the backbone tells what is said in 160 ms.
 
-In 320 ms there are four or five sounds, and so small a backbone does not tell them all: given the
-true latents before every patch, such a talker lost as many words as without.
+In 320 ms there are four or five sounds, and so small a backbone does not tell them all (README.md).
 """
 
 

@@ -37,7 +37,8 @@ def library(
     tmp_path: Path,
 ) -> Library:
     write_corpus(tmp_path, voice_clips, 1.0, 60.0, chunk_clips=4)
-    library = Library(new_vae(voice_configs[1], 0), 200, CPU)
+    talker, vae = voice_configs
+    library = Library(new_vae(vae, 0), 400, CPU, patch=talker.patch_size)
     chunks = VoiceCorpusFolder(tmp_path).new_chunks()
     train_talker.add_chunks(library, voice_tokenizer, chunks)
     return library
