@@ -21,6 +21,7 @@ from torch import Tensor
 
 from cookbook.ming_mini.compilation import choose_runner
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
+from cookbook.ming_mini.ctc_recogniser import CTCRecogniser, load_ctc_recogniser, perceptual_loss
 from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.discriminators import (
     Discriminators,
@@ -30,7 +31,6 @@ from cookbook.ming_mini.discriminators import (
 )
 from cookbook.ming_mini.layers import start_from
 from cookbook.ming_mini.layout import configurations
-from cookbook.ming_mini.listener import Listener, listening_loss, load_listener
 from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase_band
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.options import run_parser, settings_from_args
@@ -58,7 +58,7 @@ class Settings:
 
     `crop` is in latents of 80 ms, `budget` in nats per latent. `adversarial_from` is the share of
     the run after which the discriminators take part. With `compile`, what follows an STFT is
-    compiled for a GPU. `listening` is the weight of what a listener hears, if there is one. The
+    compiled for a GPU. `perceptual` is the weight of a recogniser's loss, if there is one. The
     averaged weights are written in pieces of at most `split_bytes`.
     """
 
@@ -73,7 +73,7 @@ class Settings:
     features: float = 1.0
     level: float = 0.3
     phase: float = 0.5
-    listening: float = 1.0
+    perceptual: float = 1.0
     channels: int = 32
     compile: bool = True
     record: bool = True
@@ -146,17 +146,17 @@ class Trainer:
         device: torch.device,
         packed: Path | None = None,
         start: Path | None = None,
-        listener: Listener | None = None,
+        recogniser: CTCRecogniser | None = None,
     ) -> None:
         """Build the VAE.
 
         With `packed`, the file or the folder of a trained VAE, only its decoder is trained; with
-        `start`, training starts from the whole of it, which may have fewer layers. What a
-        `listener` hears in the copies becomes part of the loss.
+        `start`, training starts from the whole of it, which may have fewer and narrower layers.
+        With `recogniser`, its perceptual loss is part of the loss.
         """
         self.settings, self.device, self._tape = settings, device, tape
         self.vae = new_vae(config, settings.seed).to(device)
-        self._knows_phases, self._listener = bool(packed or start), listener
+        self._knows_phases, self._recogniser = bool(packed or start), recogniser
         if start is not None:
             start_from(self.vae, load_weights(start, VAE))
         if packed is not None:
@@ -271,10 +271,13 @@ class Trainer:
             fooled, alike = self._deceive(real, made)
             loss = loss + settings.adversarial * fooled + settings.features * alike
             report |= {"fooled": fooled, "features": alike}
-        if self._listener is not None:
+        if self._recogniser is not None:
             with torch.autocast(self.device.type, torch.bfloat16):
-                heard = listening_loss(self._listener, made, real)
-            loss, report = loss + settings.listening * heard, report | {"heard": heard}
+                perceptual = perceptual_loss(self._recogniser, made, real)
+            loss, report = (
+                loss + settings.perceptual * perceptual,
+                report | {"perceptual": perceptual},
+            )
         self._descent.step(loss)
         return {name: value.detach() for name, value in report.items()}
 
@@ -323,7 +326,7 @@ def parse_arguments(
     parser = run_parser(description, defaults, defaults.rate.peak)
     parser.add_argument("--decoder-of", type=Path, help="file or folder of a trained VAE")
     parser.add_argument("--start", type=Path, help="the same, to train all of it further")
-    parser.add_argument("--listener", type=Path, help="folder of a trained listener")
+    parser.add_argument("--recogniser", type=Path, help="folder of a trained recogniser")
     args = parser.parse_args()
     rate = Rate(args.peak, args.peak / 20)
     return args, replace(defaults, rate=rate, **settings_from_args(args, defaults))
@@ -343,8 +346,8 @@ def train(
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.device(args.device)
     tape = SpeechBuffer(settings.hours, device, align)
-    listener = None if args.listener is None else load_listener(args.listener, device)
-    trainer = Trainer(config, settings, tape, device, args.decoder_of, args.start, listener)
+    recogniser = None if args.recogniser is None else load_ctc_recogniser(args.recogniser, device)
+    trainer = Trainer(config, settings, tape, device, args.decoder_of, args.start, recogniser)
     clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
     run(trainer, tape, corpus, args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")

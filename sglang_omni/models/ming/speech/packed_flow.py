@@ -1,9 +1,10 @@
-"""The flow model in fewer operations, for a processor, and the sampler that uses it.
+"""The flow model in fewer operations, for a CPU, and the sampler that uses it.
 
-A small flow model spends half of its time on a processor between its matrix products. Here query,
-key and value are one product, a rotation is one complex product for queries and keys together, and
-the weights of a norm are part of the matrix that follows it. The arithmetic is that of `dit.py` but
-for rounding; tests compare the two.
+A small flow model spends much of its time on a CPU between its matrix products. Here query, key and
+value are one product, a rotation is one complex product for queries and keys together, and the
+weights of a norm are part of the matrix that follows it. The arithmetic is that of `dit.py` but for
+rounding; tests compare the two. The bundled model's sampler takes 0.7 of the time. The blocks'
+weights are held a second time, beside those of the plain model.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class PackedLinear:
 
 
 class PackedBlock:
-    """One `DiTBlock`."""
+    """The arithmetic of one `DiTBlock`, with packed weights."""
 
     def __init__(self, block: DiTBlock) -> None:
         attention, layers = block.attn, block.mlp.ff
@@ -86,7 +87,7 @@ class PackedDiT(DiT):
         self._packed = [PackedBlock(cast(DiTBlock, block)) for block in plain.blocks]
 
     def read_out(self, tokens: Tensor, rows: slice) -> Tensor:
-        """Run all blocks and the final layer; see `BlockStack.read_out`."""
+        """Return [batch, rows, out] of tokens [batch, time, hidden]; see `BlockStack.read_out`."""
         cos, sin = (table[:, None, None, ::2] for table in self.rotary_embed(tokens.shape[1]))
         rotary = torch.complex(cos, sin)
         *body, last = self._packed
@@ -96,7 +97,7 @@ class PackedDiT(DiT):
 
 
 class PackedCFM(CFM):
-    """The sampler of a `CFM` with a packed flow model."""
+    """The sampler of a `CFM` with a packed flow model; `plain` is on a CPU, in float32."""
 
     def __init__(self, plain: CFM) -> None:
         nn.Module.__init__(self)

@@ -1,10 +1,10 @@
 """Batched streaming VAE decoder: one patch per call for any of a fixed number of slots.
 
-The unit of work is fixed: decode one patch to 16 frames, given the latents before and after it. A
-call decodes the patch that each slot held back for its look-ahead; slots that end decode their
-newest patch as well. So all tensors of a unit have fixed shapes, and all state is in tensors with
-one row per slot. Tests compare it with `tests/testing/vae_stream.py`, which decodes one signal in
-chunks of any length.
+The unit of work is fixed: decode one patch to its frames (16 in the released model), given the
+latents before and after it. A call decodes the patch that each slot held back for its look-ahead;
+slots that end decode their newest patch as well. So all tensors of a unit have fixed shapes, and
+all state is in tensors with one row per slot. Tests compare it with `tests/testing/vae_stream.py`,
+which decodes one signal in chunks of any length.
 """
 
 import torch
@@ -22,10 +22,10 @@ MIN_ENVELOPE = 1e-11
 class VaeSlots:
     """Streaming decoders in fixed slots. The joined outputs of a slot equal the full decode.
 
-    State per slot: the last five latents (the patch held back and the latent before it), the last
-    63 keys and values of every layer, and the overlap of the inverse STFT. The host counts the
-    patches of each slot and chooses what to decode; it waits for the device once, when the samples
-    are copied.
+    State per slot: the patch held back and the latent before it, the last 63 keys and values of
+    every layer, and the overlap of the inverse STFT. The numbers of samples below are those of the
+    released model, with four latents in a patch. The host counts the patches of each slot and
+    chooses what to decode; it waits for the device once, when the samples are copied.
     """
 
     def __init__(self, vae: AudioVAE, slots: int, patch: int) -> None:
@@ -51,7 +51,7 @@ class VaeSlots:
 
         Args:
             slots: int64 [n], on the host.
-            latents: [n, 4, dim], on the device of the VAE.
+            latents: [n, patch, dim], on the device of the VAE.
             last: bool [n], on the host; a slot whose patch is its last returns all remaining
                 samples (29547 after at least two other patches) and is reset.
 
@@ -99,7 +99,7 @@ class VaeSlots:
         return audio[:, : self._envelopes.shape[1]] / self._envelopes[(patches > 0).long()]
 
     def _hold(self, slots: Tensor, latents: Tensor, first: Tensor) -> None:
-        """Hold the patches `latents` [n, 4, dim]; a first patch is its own predecessor."""
+        """Hold the patches `latents` [n, patch, dim]; a first patch is its own predecessor."""
         index, latents = self._to_device(slots), latents.to(self._latents.dtype)
         before = self._latents[index, -1:]
         before = torch.where(self._to_device(first)[:, None, None], latents[:, :1], before)

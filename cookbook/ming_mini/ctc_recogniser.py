@@ -1,8 +1,8 @@
-"""A small recogniser of letters: a VAE's copy of a clip should sound to it as the clip does.
+"""A small CTC recogniser of letters, and the perceptual loss of a VAE's copies that it gives.
 
 Distances of spectra weigh all bands and moments alike, but a word depends on a few short and quiet
 sounds. The hidden rows of a network that reads letters from speech differ where the words would. It
-learns from the corpus itself (`train_listener.py`); the recognisers of the evaluation take no part.
+learns from the corpus itself (`train_ctc_recogniser.py`); those of the evaluation take no part.
 """
 
 from collections.abc import Sequence
@@ -17,35 +17,35 @@ from cookbook.ming_mini.vocoder import RATE
 from cookbook.ming_mini.weights import load_weights
 from measurement.pocketsphinx_recogniser import spoken_words
 
-LISTENER = "listener"
+CTC_RECOGNISER = "ctc_recogniser"
 """The name of its weights in the folder of a run."""
 LETTERS = " 'abcdefghijklmnopqrstuvwxyz"
 BLANK = 0
 """The class of no letter; letter n of `LETTERS` is class n + 1."""
 WINDOW, HOP = 1024, 441
-BANDS, HEARD_BANDS = 128, 96
-"""Mel bands up to half of the sampling rate, and those of them below 9 kHz, which are heard."""
+BANDS, USED_BANDS = 128, 96
+"""Mel bands up to half of the sampling rate, and those of them below 9 kHz, which are used."""
 SAMPLES_A_ROW = 2 * HOP
 KERNEL = 9
 
 
-def spell(text: str) -> list[int]:
+def encode_letters(text: str) -> list[int]:
     """Return the classes of a text's letters, without punctuation."""
     return [LETTERS.index(letter) + 1 for letter in " ".join(spoken_words(text))]
 
 
-def letters_of(classes: Sequence[int]) -> str:
-    """Return the letters of classes, which `spell` returned."""
+def decode_letters(classes: Sequence[int]) -> str:
+    """Return the letters of classes, which `encode_letters` returned."""
     return "".join(LETTERS[one - 1] for one in classes)
 
 
-def read_letters(classes: Sequence[int]) -> str:
-    """Return the letters that the likeliest classes of successive rows spell."""
+def decode_best_path(classes: Sequence[int]) -> str:
+    """Return the letters of the likeliest classes of successive rows: CTC's best path."""
     pairs = zip([BLANK, *classes], classes, strict=False)
-    return letters_of([now for before, now in pairs if now not in (BLANK, before)])
+    return decode_letters([now for before, now in pairs if now not in (BLANK, before)])
 
 
-class ListeningBlock(nn.Module):
+class ConvolutionBlock(nn.Module):
     """A convolution over time for each number of a row, then a network of each row; residual."""
 
     def __init__(self, width: int) -> None:
@@ -60,8 +60,8 @@ class ListeningBlock(nn.Module):
         return rows + self.narrow(F.gelu(self.widen(near)))
 
 
-class Listener(nn.Module):
-    """Log-mel spectra, blocks that see about 1.6 s of speech, and a class of every 20 ms."""
+class CTCRecogniser(nn.Module):
+    """Log-mel spectra, blocks that see 1.3 s of speech, and a class of every 20 ms."""
 
     window: Tensor
     mel: Tensor
@@ -69,9 +69,9 @@ class Listener(nn.Module):
     def __init__(self, width: int = 256, blocks: int = 8) -> None:
         super().__init__()
         self.register_buffer("window", torch.hann_window(WINDOW), persistent=False)
-        self.register_buffer("mel", mel_matrix(RATE, WINDOW, BANDS)[:HEARD_BANDS], persistent=False)
-        self.enter = nn.Conv1d(HEARD_BANDS, width, 3, stride=2, padding=1)
-        self.blocks = nn.ModuleList(ListeningBlock(width) for _ in range(blocks))
+        self.register_buffer("mel", mel_matrix(RATE, WINDOW, BANDS)[:USED_BANDS], persistent=False)
+        self.enter = nn.Conv1d(USED_BANDS, width, 3, stride=2, padding=1)
+        self.blocks = nn.ModuleList(ConvolutionBlock(width) for _ in range(blocks))
         self.leave = nn.Linear(width, len(LETTERS) + 1)
 
     def forward(self, waveform: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -89,21 +89,21 @@ class Listener(nn.Module):
         return found, self.leave(rows)
 
 
-def load_listener(place: Path, device: torch.device) -> Listener:
-    """Load the listener from the folder of its training run, frozen."""
-    listener = Listener()
-    listener.load_state_dict(load_weights(place, LISTENER))
-    return listener.to(device).eval().requires_grad_(False)
+def load_ctc_recogniser(place: Path, device: torch.device) -> CTCRecogniser:
+    """Load the recogniser from the folder of its training run, frozen."""
+    recogniser = CTCRecogniser()
+    recogniser.load_state_dict(load_weights(place, CTC_RECOGNISER))
+    return recogniser.to(device).eval().requires_grad_(False)
 
 
-def listening_loss(listener: Listener, made: Tensor, real: Tensor) -> Tensor:
-    """Return the distance of what is heard in waveforms [batch, samples] from the real ones.
+def perceptual_loss(recogniser: CTCRecogniser, made: Tensor, real: Tensor) -> Tensor:
+    """Return the distance of the hidden rows of waveforms [batch, samples] from the real ones'.
 
-    It is the mean over the blocks, relative to the size of the rows of the real ones.
+    It is the mean over the blocks, relative to the size of the real rows.
     """
     with torch.no_grad():
-        wanted, _ = listener(real)
-    found, _ = listener(made)
+        wanted, _ = recogniser(real)
+    found, _ = recogniser(made)
     losses = [
         F.l1_loss(bad.float(), good.float()) / good.float().abs().mean()
         for good, bad in zip(wanted, found, strict=True)

@@ -1,6 +1,6 @@
-"""Train the listener for a given time, on a corpus that may still grow.
+"""Train the CTC recogniser for a given time, on a corpus that may still grow.
 
-    python -m cookbook.ming_mini_2.voices.train_listener --corpus DIR --output DIR --seconds 180
+    python -m cookbook.ming_mini_2.voices.train_ctc_recogniser --corpus DIR --output DIR
 
 It reads letters of whole clips (connectionist temporal classification). `letters` in what is
 printed is the share of letters that are wrong in clips which it does not learn from; it should fall
@@ -18,14 +18,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
-from cookbook.ming_mini.listener import (
+from cookbook.ming_mini.ctc_recogniser import (
     BLANK,
-    LISTENER,
+    CTC_RECOGNISER,
     SAMPLES_A_ROW,
-    Listener,
-    letters_of,
-    read_letters,
-    spell,
+    CTCRecogniser,
+    decode_best_path,
+    decode_letters,
+    encode_letters,
 )
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.options import run_parser, settings_from_args
@@ -44,7 +44,7 @@ LEARNING_RATE = Rate(1e-3, 2e-5, 300)
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of the listener's training; `batch_seconds` are those of a step's clips."""
+    """The settings of the recogniser's training; `batch_seconds` are those of a step's clips."""
 
     batch_seconds: float = 240.0
     rate: Rate = LEARNING_RATE
@@ -94,7 +94,7 @@ class Clips:
             self._tape.add([chunk])
             for index, text in enumerate(chunk.texts):
                 begin, end = chunk.offsets[index : index + 2].tolist()
-                self._append(Spoken(first + begin, end - begin, tuple(spell(text))))
+                self._append(Spoken(first + begin, end - begin, tuple(encode_letters(text))))
 
     def _append(self, clip: Spoken) -> None:
         """Put a clip with letters to those of its length, if it fits with its padding."""
@@ -118,19 +118,19 @@ class Clips:
 
 
 class Trainer:
-    """The listener and its training state."""
+    """The recogniser and its training state."""
 
     def __init__(self, settings: Settings, device: torch.device) -> None:
         torch.manual_seed(settings.seed)
         self.settings, self.device, self.step = settings, device, 0
-        self.listener = Listener().to(device)
-        self._descent = Optimizer(self.listener.parameters(), betas=(0.9, 0.98), decay=0.01)
-        self.average = Average(self.listener)
+        self.recogniser = CTCRecogniser().to(device)
+        self._descent = Optimizer(self.recogniser.parameters(), betas=(0.9, 0.98), decay=0.01)
+        self.average = Average(self.recogniser)
 
     def train(self, batch: Batch, progress: float) -> float:
         """Run one step. Returns its loss for each letter."""
         self._descent.rate.copy_(torch.tensor(self.settings.rate.at(progress, self.step)))
-        scores = self._hear(batch.waveforms)
+        scores = self._score(batch.waveforms)
         counts = torch.tensor([len(one) for one in batch.letters])
         letters = torch.tensor([letter for one in batch.letters for letter in one])
         loss = F.ctc_loss(
@@ -149,17 +149,17 @@ class Trainer:
     @torch.no_grad()
     def count_errors(self, batch: Batch) -> float:
         """Return the share of letters that are wrong."""
-        classes = self._hear(batch.waveforms).argmax(-1).cpu()
+        classes = self._score(batch.waveforms).argmax(-1).cpu()
         wrong = total = 0
         counts = batch.rows.tolist()
         for row, count, letters in zip(classes.tolist(), counts, batch.letters, strict=True):
-            wrong += edit_distance(letters_of(letters), read_letters(row[:count]))
+            wrong += edit_distance(decode_letters(letters), decode_best_path(row[:count]))
             total += len(letters)
         return wrong / total
 
-    def _hear(self, waveforms: Tensor) -> Tensor:
+    def _score(self, waveforms: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            scores: Tensor = self.listener(waveforms)[1]
+            scores: Tensor = self.recogniser(waveforms)[1]
         return scores
 
 
@@ -196,8 +196,8 @@ def run(trainer: Trainer, corpus: CorpusFolder, output: Path, clock: RunClock) -
             clips.add(hold_out(corpus.new_chunks(), kept, seen))
         if clock.elapsed - saved > 60:
             saved = clock.elapsed
-            save_pieces(trainer.average.tensors, output, LISTENER)
-    save_pieces(trainer.average.tensors, output, LISTENER)
+            save_pieces(trainer.average.tensors, output, CTC_RECOGNISER)
+    save_pieces(trainer.average.tensors, output, CTC_RECOGNISER)
 
 
 def parse_arguments(description: str | None = __doc__) -> tuple[argparse.Namespace, Settings]:
