@@ -27,6 +27,11 @@ BANDS, USED_BANDS = 128, 96
 """Mel bands up to half of the sampling rate, and those of them below 9 kHz, which are used."""
 SAMPLES_A_ROW = 2 * HOP
 KERNEL = 9
+HIDDEN_SPELL, HIDDEN_SHARE = 12, 0.15
+"""Frames of 10 ms that are hidden together in training, and their share."""
+HIDDEN_STRIPES, HIDDEN_BANDS = 2, 22
+"""Stripes of bands that are hidden in a clip in training, and how many bands each has at most."""
+DROPOUT = 0.1
 
 
 def encode_letters(text: str) -> list[int]:
@@ -53,11 +58,27 @@ class ConvolutionBlock(nn.Module):
         self.near = nn.Conv1d(width, width, KERNEL, padding=KERNEL // 2, groups=width)
         self.norm = nn.LayerNorm(width)
         self.widen, self.narrow = nn.Linear(width, 3 * width), nn.Linear(3 * width, width)
+        self.dropout = nn.Dropout(DROPOUT)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return [batch, time, width] of rows of that shape."""
         near = self.norm(self.near(rows.mT).mT)
-        return rows + self.narrow(F.gelu(self.widen(near)))
+        return rows + self.dropout(self.narrow(self.dropout(F.gelu(self.widen(near)))))
+
+
+def hide_parts(bands: Tensor) -> Tensor:
+    """Return log-mel spectra [batch, bands, time] with spells and stripes of zeros.
+
+    Without them the few hours of speech at the start of a corpus are learnt by heart (SpecAugment,
+    Park et al. 2019).
+    """
+    clips, count, time = bands.shape
+    spells = torch.rand(clips, 1, time // HIDDEN_SPELL + 1, device=bands.device) >= HIDDEN_SHARE
+    first, width = torch.rand(2, HIDDEN_STRIPES, clips, 1, 1, device=bands.device)
+    first, width = first * count, width * HIDDEN_BANDS
+    place = torch.arange(count, device=bands.device)[:, None]
+    stripes = ((place >= first) & (place < first + width)).any(0)
+    return bands * spells.repeat_interleave(HIDDEN_SPELL, 2)[..., :time] * ~stripes
 
 
 class CTCRecogniser(nn.Module):
@@ -81,7 +102,8 @@ class CTCRecogniser(nn.Module):
         """
         bins = torch.view_as_real(spectrum(waveform.float(), WINDOW, self.window, HOP))
         magnitude = (bins.square().sum(-1) + 1e-10).sqrt()
-        rows = self.enter((self.mel @ magnitude).clamp_min(FLOOR).log() / 2 + 3).mT
+        bands = (self.mel @ magnitude).clamp_min(FLOOR).log() / 2 + 3
+        rows = self.enter(hide_parts(bands) if self.training else bands).mT
         found = []
         for block in self.blocks:
             rows = block(rows)

@@ -149,7 +149,9 @@ class Trainer:
     @torch.no_grad()
     def count_errors(self, batch: Batch) -> float:
         """Return the share of letters that are wrong."""
+        self.recogniser.eval()
         classes = self._score(batch.waveforms).argmax(-1).cpu()
+        self.recogniser.train()
         wrong = total = 0
         counts = batch.rows.tolist()
         for row, count, letters in zip(classes.tolist(), counts, batch.letters, strict=True):

@@ -10,11 +10,14 @@ from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.ctc_recogniser import (
     BLANK,
     CTC_RECOGNISER,
+    HIDDEN_SPELL,
     SAMPLES_A_ROW,
+    USED_BANDS,
     CTCRecogniser,
     decode_best_path,
     decode_letters,
     encode_letters,
+    hide_parts,
     load_ctc_recogniser,
     perceptual_loss,
 )
@@ -40,7 +43,7 @@ def test_repeated_rows_are_one_letter_and_a_blank_parts_two() -> None:
 
 @pytest.mark.parametrize("samples", [SAMPLES_A_ROW - 1, 5 * SAMPLES_A_ROW, RATE])
 def test_a_row_is_twenty_milliseconds(samples: int) -> None:
-    rows, scores = CTCRecogniser(width=16, blocks=2)(torch.randn(2, samples))
+    rows, scores = CTCRecogniser(width=16, blocks=2).eval()(torch.randn(2, samples))
     assert scores.shape[1] == 1 + samples // SAMPLES_A_ROW
     assert [one.shape for one in rows] == [(2, scores.shape[1], 16)] * 2
 
@@ -82,9 +85,23 @@ def test_the_recogniser_learns(chunk: Chunk) -> None:
     assert trainer.count_errors(clips.draw(6.0)) <= 1
 
 
+def test_spells_and_stripes_are_hidden_whole_and_most_is_left() -> None:
+    torch.manual_seed(3)
+    bands = torch.ones(40, USED_BANDS, 157)
+    shown = hide_parts(bands)
+    assert shown.shape == bands.shape
+    assert set(shown.unique().tolist()) == {0, 1}
+    # What remains of a clip is a grid: all bands of some frames, without some of the bands.
+    grid = shown.amax(1, keepdim=True) * shown.amax(2, keepdim=True)
+    torch.testing.assert_close(shown, grid)
+    assert 0.55 < shown.mean() < 0.8
+    spells = shown.amax(1)[:, : 13 * HIDDEN_SPELL].unflatten(1, (13, HIDDEN_SPELL))
+    torch.testing.assert_close(spells.amax(2), spells.amin(2))
+
+
 def test_a_stored_recogniser_scores_the_same(tmp_path: Path) -> None:
     torch.manual_seed(1)
-    recogniser = CTCRecogniser()
+    recogniser = CTCRecogniser().eval()
     save_pieces(recogniser.state_dict(), tmp_path, CTC_RECOGNISER)
     again = load_ctc_recogniser(tmp_path, CPU)
     wave = torch.randn(1, RATE)
@@ -96,7 +113,7 @@ def test_a_stored_recogniser_scores_the_same(tmp_path: Path) -> None:
 def test_the_loss_is_nothing_for_the_sound_itself_and_has_a_gradient_for_others(
     generator: torch.Generator,
 ) -> None:
-    recogniser = CTCRecogniser(width=16, blocks=2).requires_grad_(False)
+    recogniser = CTCRecogniser(width=16, blocks=2).eval().requires_grad_(False)
     real = torch.randn(2, RATE // 2, generator=generator)
     assert perceptual_loss(recogniser, real, real) == 0
     made = (real + 0.3 * torch.randn(real.shape, generator=generator)).requires_grad_()
@@ -114,7 +131,7 @@ def test_a_vae_learns_the_perceptual_loss(small_configs: Configs, chunk: Chunk) 
         batch=2, crop=6, rate=Rate(3e-3, 3e-3, 1), channels=4, adversarial_from=9.0
     )
     torch.manual_seed(2)
-    recogniser = CTCRecogniser(width=32, blocks=2).requires_grad_(False)
+    recogniser = CTCRecogniser(width=32, blocks=2).eval().requires_grad_(False)
     trainer = train_vae.Trainer(small_configs[1], settings, tape, CPU, recogniser=recogniser)
     perceptual = [trainer.train(progress=0)["perceptual"].item() for _ in range(12)]
     assert sum(perceptual[-3:]) < 0.8 * sum(perceptual[:3])
