@@ -73,7 +73,7 @@ class Settings:
     features: float = 1.0
     level: float = 0.3
     phase: float = 0.5
-    perceptual: float = 1.0
+    perceptual: float = 2.0
     channels: int = 32
     compile: bool = True
     record: bool = True

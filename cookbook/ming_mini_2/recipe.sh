@@ -5,8 +5,9 @@
 #
 # The call ends SECONDS_OF_TRAINING after it begins, and packs. On THINKER_GPU the thinker is trained
 # for THINKER_SECONDS beside the teachers, and what is left of the time is for learning to draw, if
-# that is DRAWING_LEAST seconds or more. On SPEECH_GPU the VAE is trained for VAE_SECONDS, and the
-# talker for all that is left. Clips are made from the first second on: resynthesised ones for both
+# that is DRAWING_LEAST seconds or more. On SPEECH_GPU the CTC recogniser is trained for
+# RECOGNISER_SECONDS, the VAE with its perceptual loss for VAE_SECONDS, and the talker for all that is
+# left. Clips are made from the first second on: resynthesised ones for both
 # halves, and for the thinker the teachers' own speech and the bundled talker's steady voices; Kokoro
 # speaks on CLIPS_GPU. Makers of data have a lower priority than trainings. A part that fails does not
 # end the others.
@@ -28,7 +29,8 @@
 # pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY), which lets the teachers and the talker compute on
 # one GPU at the same time.
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
-# the talker and the drawing begin with them, and have the time of those trainings.
+# the talker and the drawing begin with them, and have the time of those trainings. The recogniser is
+# then not trained, and the decoder goes on without it.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
 # `image/recipe.sh`; VAE_OPTIONS, DECODER_OPTIONS and TALKER_OPTIONS are further options of their
 # trainings.
@@ -46,7 +48,8 @@ case $HALVES in
     *) echo "HALVES must be both, thinker or voices, not $HALVES" >&2; exit 2 ;;
 esac
 THINKER_SECONDS=${THINKER_SECONDS:-$own}
-VAE_SECONDS=${VAE_SECONDS:-$((TIME / 5))}
+RECOGNISER_SECONDS=${RECOGNISER_SECONDS:-$((TIME / 7))}
+VAE_SECONDS=${VAE_SECONDS:-$((TIME / 4))}
 DRAWING_LEAST=${DRAWING_LEAST:-360}
 SPEECH_VAE=${SPEECH_VAE:-}
 IMAGE_VAE=${IMAGE_VAE:-}
@@ -92,8 +95,10 @@ stored="PICTURE_SHARDS=200 FILM_SHARDS=40 SPEECH_SHARDS=$((THINKER_SECONDS * 7 /
 read -r -a THINKER <<< "${THINKER_SETTINGS:-TOKENS=98304 RATE=1.3e-3 SAMPLED=100 $stored}"
 read -r -a DRAWING <<< "${DRAWING_SETTINGS:-}"
 # Discriminators make a step four times as long, so only the decoder is trained with them, later.
-read -r -a VAE <<< "${VAE_OPTIONS:---budget 80 --adversarial-from 2}"
+read -r -a VAE <<< "${VAE_OPTIONS:---budget 110 --adversarial-from 2}"
 read -r -a DECODER <<< "${DECODER_OPTIONS:---adversarial-from 0.05 --peak 4e-4}"
+# What the VAE's trainings take the perceptual loss from, once it is trained.
+recogniser=()
 bundled=sglang_omni/checkpoints/ming-mini
 read -r -a TALKER <<< "${TALKER_OPTIONS:---start $bundled/talker/model.safetensors}"
 here=cookbook.ming_mini_2
@@ -183,7 +188,7 @@ train_voices() { # program, GPU, folder, seconds, more options
 }
 train_decoder() { # seconds
     train_voices train_vae "$DECODER_GPU" "$OUT/decoder" "$1" --decoder-of "$OUT/speech" \
-        "${DECODER[@]}" > "$OUT/train_decoder.log" 2>&1
+        "${recogniser[@]}" "${DECODER[@]}" > "$OUT/train_decoder.log" 2>&1
     take_weights "$OUT/decoder" "$OUT/speech"
 }
 train_speech() {
@@ -191,8 +196,11 @@ train_speech() {
     if [ -n "$SPEECH_VAE" ]; then
         take_weights "$SPEECH_VAE" "$OUT/speech"
     else
-        train_voices train_vae "$SPEECH_GPU" "$OUT/speech" "$VAE_SECONDS" "${VAE[@]}" \
-            > "$OUT/train_vae.log" 2>&1
+        train_voices train_ctc_recogniser "$SPEECH_GPU" "$OUT/recogniser" "$RECOGNISER_SECONDS" \
+            > "$OUT/train_recogniser.log" 2>&1
+        recogniser=(--recogniser "$OUT/recogniser")
+        train_voices train_vae "$SPEECH_GPU" "$OUT/speech" "$VAE_SECONDS" "${recogniser[@]}" \
+            "${VAE[@]}" > "$OUT/train_vae.log" 2>&1
     fi
     # They take some seconds to begin and to save.
     seconds=$(($(left) - TIME / 70))
