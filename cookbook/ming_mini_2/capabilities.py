@@ -31,6 +31,8 @@ SPEECH_ABILITIES: Mapping[str, object] = {
     # Mandarin is not taught: requests for it are refused by name.
     "speech_languages": ["en"],
     "speech_tasks": ["speech"],
+    # The texts that the talker learns have no others, and each ends in one.
+    "speech_marks": ".,?!-'",
 }
 INSTRUCTION_FIELDS: Sequence[str] = ("emotion", "style", "speed", "pitch", "volume")
 """The fields of instructions that are taught; dialects are not."""

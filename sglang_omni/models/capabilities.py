@@ -20,8 +20,8 @@ SpeechTask = Literal["speech", "music", "sound"]
 InstructionField = Literal["emotion", "dialect", "style", "speed", "pitch", "volume"]
 """What `instructions` may ask for; a free text is a style."""
 
-# Prompts.
-_PRIVATE = ("transcription_prompt", "translation_prompt")
+# What clients have no use for.
+_PRIVATE = ("transcription_prompt", "translation_prompt", "speech_marks")
 
 LANGUAGE_NAMES = {"en": "English", "zh": "Chinese"}
 
@@ -37,6 +37,8 @@ class Capabilities:
         speech_instructions: Whether speech follows `instructions` (style, emotion, pitch, ...).
         instruction_fields: Which of their fields it follows, if it does.
         voice_cloning: Whether it speaks in the voice of a recording.
+        speech_marks: The punctuation, comma and full stop among it, that texts to speak are
+            rewritten in, with a mark at the end of each; None if it takes any text.
         transcription_prompt: What the thinker is asked in front of a recording.
         transcription_languages: Languages that it writes down; None where that is not known.
         transcription_hints: Whether that prompt may go on with a language and words to expect.
@@ -62,6 +64,7 @@ class Capabilities:
     image_output: bool = False
     instruction_fields: tuple[InstructionField, ...] = get_args(InstructionField)
     voice_cloning: bool = True
+    speech_marks: str | None = None
 
     @property
     def followed_fields(self) -> tuple[InstructionField, ...]:

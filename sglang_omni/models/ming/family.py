@@ -113,7 +113,8 @@ class MingFamily(ModelFamily):
         from sglang_omni.models.ming.speech.model import MingSpeechModel
         from sglang_omni.models.ming.speech.modules import load_modules
 
-        return MingSpeechModel(load_modules(checkpoint, device, dtype))
+        modules = load_modules(checkpoint, device, dtype)
+        return MingSpeechModel(modules, self.capabilities(checkpoint).speech_marks)
 
     def image_format(self, checkpoint: Path, chat: ChatFormat) -> MingImageFormat:
         """See `ModelFamily`."""

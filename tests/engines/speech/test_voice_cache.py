@@ -158,6 +158,26 @@ def test_the_cache_keeps_the_voices_used_last(model: SpeechModules) -> None:
     assert first.text is None
 
 
+def test_texts_are_written_in_the_marks_that_the_talker_knows(model: SpeechModules) -> None:
+    plain, picky = MingSpeechModel(model), MingSpeechModel(model, ".,?!-'")
+    voice, style = model.voices["DB30"], SpeechStyle()
+    asked = picky.prepare('"Rain" - again', voice, style).prompt
+    assert asked == plain.prepare("Rain, again.", voice, style).prompt
+    assert asked != plain.prepare('"Rain" - again', voice, style).prompt
+    values = torch.zeros(4 * model.talker.config.latent_dim)
+    assert picky.read_voice("me", "Good morning", values, 4).text == "Good morning."
+    assert picky.read_voice("me", None, values, 4).text is None
+
+
+def test_a_description_keeps_its_form(model: SpeechModules) -> None:
+    described = SpeechStyle("Describe.\n")
+    texts = [
+        one.prepare(" Genre: pop.", model.voices["DB30"], described).prompt
+        for one in (MingSpeechModel(model), MingSpeechModel(model, "."))
+    ]
+    assert texts[0] == texts[1]
+
+
 def test_nobodys_voice_has_no_rows_and_an_empty_history(
     model: SpeechModules, make_worker: MakeWorker
 ) -> None:

@@ -18,6 +18,7 @@ from sglang_omni.models.ming.speech.voices import (
     encode_voice,
 )
 from sglang_omni.models.ming.text.duration import estimate_max_duration_s
+from sglang_omni.models.ming.text.marks import write_in_marks
 from sglang_omni.models.speech import (
     EncodedRecording,
     ExecutorSettings,
@@ -44,8 +45,9 @@ class MingSpeechInput:
 class MingSpeechModel:
     """Implements `SpeechModel` over the modules of a talker folder."""
 
-    def __init__(self, modules: SpeechModules) -> None:
-        self.modules = modules
+    def __init__(self, modules: SpeechModules, marks: str | None = None) -> None:
+        """Wrap the modules; `marks` are the punctuation that the talker knows, None if any."""
+        self.modules, self._marks = modules, marks
         self.voices = modules.voices
         self.device = modules.talker.stop_head.weight.device
         self.info = SpeechModelInfo(
@@ -78,13 +80,19 @@ class MingSpeechModel:
         size = latents * talker.config.latent_dim
         rows = values[:size].unflatten(0, (latents, -1))
         vector = values[size:] if len(values) > size and speakers is not None else None
-        return build_voice_prompt(key, text, rows, vector, talker)
+        said = self._write(text) if text else text
+        return build_voice_prompt(key, said, rows, vector, talker)
 
     def prepare(self, text: str, voice: VoicePrompt, style: SpeechStyle) -> MingSpeechInput:
         """See `SpeechModel`."""
         cfg = self.modules.talker.config.cfg_strength if style.cfg is None else style.cfg
-        prompt = self.modules.tokenizer.assemble(build_speech_prompt(text, voice, style))
+        written = self._write(text) if style.description is None else text
+        prompt = self.modules.tokenizer.assemble(build_speech_prompt(written, voice, style))
         return MingSpeechInput(prompt, voice, Sampling(cfg, style.sigma, style.temperature))
+
+    def _write(self, text: str) -> str:
+        """Return a text to speak in the punctuation that the talker knows."""
+        return text if self._marks is None else write_in_marks(text, self._marks)
 
     def max_frames(self, text: str) -> int:
         """See `SpeechModel`."""

@@ -5,6 +5,7 @@ from itertools import islice
 import pytest
 
 from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini_2.capabilities import SPEECH_ABILITIES
 from cookbook.ming_mini_2.voices.jobs import draw_jobs, unchanged_jobs
 from cookbook.ming_mini_2.voices.manner import controls_of
 from cookbook.ming_mini_2.voices.melody import SAME_MELODY
@@ -18,6 +19,7 @@ from cookbook.ming_mini_2.voices.speakers import (
 from cookbook.ming_mini_2.voices.synthesize import SpeechJob
 from cookbook.ming_mini_2.voices.texts import draw_texts, is_reserved
 from measurement.everyday_sentences import sample_sentences
+from sglang_omni.models.ming.text.marks import write_in_marks
 
 pytest.importorskip("chatterbot_corpus", reason="its sentences are kept for the evaluation")
 
@@ -68,6 +70,12 @@ def test_sentences_of_the_evaluation_are_left_out(lexicon: Lexicon) -> None:
     assert is_reserved(sentence.upper())
     assert not is_reserved("The garden is behind the house of my brother.")
     assert not any(is_reserved(text) for text in islice(draw_texts(5, lexicon), 500))
+
+
+def test_texts_have_the_marks_that_the_model_declares(lexicon: Lexicon) -> None:
+    known = str(SPEECH_ABILITIES["speech_marks"])
+    texts = [*islice(draw_texts(5, lexicon), 1000), *PROMPTS.values()]
+    assert [text for text in texts if write_in_marks(text, known) != text] == []
 
 
 def test_given_texts_are_said_besides_but_no_sentence_of_the_evaluation(lexicon: Lexicon) -> None:
