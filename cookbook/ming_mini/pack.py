@@ -8,11 +8,11 @@ capabilities and the checksums of all files.
 """
 
 import argparse
-import wave
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+import soundfile
 from torch import Tensor
 
 from cookbook.ming_mini.capabilities import ABILITIES
@@ -79,13 +79,13 @@ def write_voices(talker: Path) -> None:
 def write_recordings(
     talker: Path, prompts: Mapping[str, str], record: Callable[[str, str], np.ndarray]
 ) -> None:
-    """Write what `record` makes (name, text) of every prompt, and list the recordings."""
+    """Write what `record` makes (name, text) of every prompt as FLAC, and list the recordings."""
     manifest = {}
     for name, text in prompts.items():
-        place = f"data/voices/{name}.wav"
+        place = f"data/voices/{name}.flac"
         path = talker / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_wav(path, record(name, text))
+        soundfile.write(path, record(name, text), RATE)
         manifest[name] = {"prompt_text": text, "prompt_wav_path": place}
     write_json(talker / MANIFEST, manifest)
 
@@ -93,15 +93,6 @@ def write_recordings(
 def recording(text: str, speaker: Speaker) -> np.ndarray:
     """Make the recording of a voice prompt: a clip as in training, int16 [n]."""
     return to_int16(synthesize(text, speaker))
-
-
-def write_wav(path: Path, samples: np.ndarray) -> None:
-    """Write int16 samples [n] as mono WAV at 44.1 kHz."""
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(RATE)
-        file.writeframes(samples.tobytes())
 
 
 def main() -> None:
