@@ -4,7 +4,7 @@
 
 `--run` is the folder of `recipe.sh`, or what `export --restore` made. The thinker, the voices
 (talker and VAE together) and the image half are parts of their own; `--base`, the bundled
-checkpoint unless another is named, has the thinker and the voices that were not trained.
+checkpoint unless another is named, has those that were not trained.
 `--without` leaves out of the capabilities what the evaluation says was not learnt. All weights are
 rounded (`rounding.py`).
 """
@@ -24,21 +24,23 @@ from cookbook.ming_mini_2.image import pack as image
 from cookbook.ming_mini_2.image.configs import SIZES
 from cookbook.ming_mini_2.image.train_vae import VAE_PIECES
 from cookbook.ming_mini_2.image.trainer import PIECES as DRAWING
-from cookbook.ming_mini_2.rounding import round_checkpoint
+from cookbook.ming_mini_2.rounding import SPEECH_VAE_BITS, round_checkpoint
 from cookbook.ming_mini_2.thinker.pack import load_thinker
 from cookbook.ming_mini_2.voices import pack as voices
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.checksums import write_checksums
 from sglang_omni.models.weights_archive import MARKER_FILE, unpack_weights
 
-TALKER_FOLDER = "talker"
+TALKER_FOLDER, SPEECH_VAE = "talker", "vae"
 
 
 def pack(run: Path, checkpoint: Path, base: Path, without: Collection[str] = ()) -> list[str]:
     """Write a checkpoint. Returns the names of the parts that the run has trained.
 
+    Without a trained image half, it draws if the base does.
+
     Raises:
-        FileNotFoundError: The base lacks what the run lacks.
+        FileNotFoundError: The base lacks the thinker or the voices that the run lacks.
         CheckpointError: The base is broken.
     """
     unpack_weights(base)
@@ -62,6 +64,10 @@ def pack(run: Path, checkpoint: Path, base: Path, without: Collection[str] = ())
         parts.append("drawing")
         pictures = run / "image"
         image.pack(pictures / "drawing", pictures / "vae", SIZES["mini_2"], checkpoint)
+    else:
+        for folder in filter(Path.is_dir, (base / name for name in image.FOLDERS)):
+            shutil.copytree(folder, checkpoint / folder.name, dirs_exist_ok=True)
+    round_checkpoint(checkpoint / TALKER_FOLDER / SPEECH_VAE, SPEECH_VAE_BITS)
     round_checkpoint(checkpoint)
     write_checksums(checkpoint)
     return parts

@@ -24,6 +24,8 @@ from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.image.config import CONNECTOR, HEAD, SCHEDULER, TRANSFORMER, VAE
 from sglang_omni.models.ming.tiny.files import write_tensors
 
+FOLDERS = (HEAD, CONNECTOR, TRANSFORMER, VAE, SCHEDULER)
+"""The folders of the image half."""
 BACKBONE = "model."
 """What the tensors of the connector's own folder begin with; its projections are the head's."""
 
@@ -60,8 +62,7 @@ def list_tensors(model: DrawingModel) -> dict[str, dict[str, Tensor]]:
 
 def measure_folders(checkpoint: Path) -> int:
     """Return the bytes of all files of the image folders."""
-    folders = (HEAD, CONNECTOR, TRANSFORMER, VAE, SCHEDULER)
-    files = (file for name in folders for file in (checkpoint / name).rglob("*"))
+    files = (file for name in FOLDERS for file in (checkpoint / name).rglob("*"))
     return sum(file.stat().st_size for file in files if file.is_file())
 
 

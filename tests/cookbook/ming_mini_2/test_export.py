@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from cookbook.ming_mini.weights import load_pieces, save_pieces
@@ -111,3 +111,19 @@ def test_what_is_not_trained_is_that_of_the_base(tmp_path: Path) -> None:
     assert (checkpoint / TALKER).read_bytes() == (base / TALKER).read_bytes()
     assert json.loads((checkpoint / FILE).read_text()) == {"speech_instructions": False}
     verify_checksums(checkpoint)
+
+
+def test_the_base_draws_and_its_speech_vae_is_rounded_most(tmp_path: Path) -> None:
+    base, run, checkpoint = (tmp_path / name for name in ("base", "run", "checkpoint"))
+    run.mkdir()
+    # Takes five bits of mantissa; with four, the nearest number is 1.
+    for name in ("talker", "talker/vae", "vae", "mlp"):
+        (base / name).mkdir(parents=True)
+        tensor = torch.tensor([1 + 2**-5]).bfloat16()
+        save_file({"weight": tensor}, base / name / "model.safetensors")
+    pack.pack(run, checkpoint, base)
+    packed = {
+        path.parent.relative_to(checkpoint).as_posix(): load_file(path)["weight"].item()
+        for path in checkpoint.rglob("*.safetensors")
+    }
+    assert packed == {"talker": 1.03125, "talker/vae": 1.0, "vae": 1.03125, "mlp": 1.03125}
