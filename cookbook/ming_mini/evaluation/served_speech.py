@@ -1,14 +1,16 @@
 """Measure how clearly a running Ming-mini speaks: a recogniser transcribes fresh sentences.
 
-This is the speech half of `cookbook.ming_mini.evaluation.quality`. Each voice says held-out
-sentences of the recipe and everyday sentences that the recipe did not write. The recogniser also
-transcribes the source synthesizer, so that its own errors can be told from the model's. Sentences
-are spoken one at a time and streamed.
+This is the speech half of `cookbook.ming_mini.evaluation.quality`. The voices of this recipe, if
+the server has them, say held-out sentences of the recipe and everyday sentences that the recipe did
+not write. The recogniser also transcribes the source synthesizer, so that its own errors can be
+told from the model's. Commands are spoken by all preset voices of the server in turn. Sentences are
+spoken one at a time and streamed.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Protocol, TypeVar
 
 import httpx
@@ -75,6 +77,12 @@ class ServedSpeaker:
         self._model = client.get("/v1/models").raise_for_status().json()["data"][0]["id"]
         self.spoken: list[ServedUtterance] = []
 
+    def list_voices(self) -> list[str]:
+        """Return the names of the server's preset voices."""
+        listed = self._client.get("/v1/audio/voices").raise_for_status().json()
+        stored = {voice["name"] for voice in listed["uploaded_voices"]}
+        return [name for name in listed["voices"] if name not in stored]
+
     def say(self, text: str, voice: str | None, seed: int, **options: Any) -> np.ndarray:
         """Return the samples of a text; `options` are more fields of the request.
 
@@ -115,12 +123,17 @@ class ServedSpeaker:
 def measure(
     url: str, seed: int, count: int, lexicon: Lexicon, rows: Sequence[str] = ()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows, or those of them that are named, with `count` items for each."""
-    wanted = [row for row in ROWS if not rows or row in rows]
-    if not wanted:
+    """Yield the named rows, or all that the server has the voices for; `count` items for each.
+
+    Raises:
+        httpx.HTTPStatusError: The server lacks the voice of a named row.
+    """
+    if rows and not set(ROWS) & set(rows):
         return
     with httpx.Client(base_url=url, timeout=120.0) as client:
         speech = ServedSpeaker(client)
+        served = speech.list_voices()
+        wanted = rows or list_rows(served)
         for kind in (OWN, EVERYDAY):
             voices = [speaker for speaker in PRESETS if f"{kind}, {speaker.name}" in wanted]
             texts = _texts(kind, count, seed, lexicon) if voices else []
@@ -132,9 +145,15 @@ def measure(
         if COMMANDS in wanted:
             hear = Recogniser(grammar.jsgf()).words
             texts = list(commands(count, seed, "held_out"))
-            yield COMMANDS, measure_commands(speech, texts, seed, hear, synthesize_natural)
+            yield COMMANDS, measure_commands(speech, texts, served, seed, hear, synthesize_natural)
         if SPEED in wanted and speech.spoken:
             yield SPEED, speech.speed()
+
+
+def list_rows(served: Collection[str]) -> list[str]:
+    """Return the rows that can be measured of a server with these voices."""
+    missing = [f", {speaker.name}" for speaker in PRESETS if speaker.name not in served]
+    return [row for row in ROWS if not row.endswith(tuple(missing))]
 
 
 def _texts(kind: str, count: int, seed: int, lexicon: Lexicon) -> list[str]:
@@ -172,15 +191,19 @@ def measure_clarity(
 def measure_commands(
     speech: ServedSpeaker,
     texts: Sequence[str],
+    voices: Sequence[str],
     seed: int,
     hear: Transcribe,
     source: Callable[[str, Speaker], np.ndarray],
 ) -> dict[str, Any]:
-    """Return the share of commands that are transcribed without error, with voices in turn."""
+    """Return the share of commands that are transcribed without error, with voices in turn.
+
+    The source is this recipe's synthesizers, in turn as well.
+    """
     model = original = 0
-    for number, text in enumerate(texts):
-        speaker, said = PRESETS[number % len(PRESETS)], spoken_words(text)
-        model += hear(speech.say(punctuate(text), speaker.name, seed)) == said
+    for text, voice, speaker in zip(texts, cycle(voices), cycle(PRESETS), strict=False):
+        said = spoken_words(text)
+        model += hear(speech.say(punctuate(text), voice, seed)) == said
         original += hear(source(punctuate(text), speaker)) == said
     return {
         "items": len(texts),

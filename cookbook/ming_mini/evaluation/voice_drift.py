@@ -1,6 +1,6 @@
 """Measure whether a voice stays the same through a long text that a running server reads aloud.
 
-    python -m cookbook.ming_mini.evaluation.voice_drift --voices slt rms --sentences 110 --out FILE
+    python -m cookbook.ming_mini.evaluation.voice_drift --voices joe alpha --out FILE
 
 The last seconds of the reading are compared with its first, and random cuts from between with each
 other, by the speaker embeddings of resemblyzer (a separate package, which needs `--no-deps` beside

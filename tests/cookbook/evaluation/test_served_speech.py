@@ -19,6 +19,7 @@ from cookbook.ming_mini.speakers import PRESETS, Speaker
 from sglang_omni.media.wav import HEADER_BYTES
 
 TEXTS = ["The cat sat down.", "Good morning to you.", "It rains again today."]
+VOICES = ["joe", "slt"]
 RATE = 44_100
 
 
@@ -36,10 +37,13 @@ class Pieces(httpx.SyncByteStream):
 def server(request: httpx.Request) -> httpx.Response:
     if request.url.path == "/v1/models":
         return httpx.Response(200, json={"data": [{"id": "mini"}]})
+    if request.url.path == "/v1/audio/voices":
+        stored = [{"name": "me"}]
+        return httpx.Response(200, json={"voices": [*VOICES, "me"], "uploaded_voices": stored})
     asked = json.loads(request.content)
     assert asked["model"] == "mini"
     assert asked["stream_format"] == "audio"
-    if asked["voice"] == "nobody":
+    if asked["voice"] not in VOICES:
         return httpx.Response(400, json={"error": {"message": "no such voice"}})
     return httpx.Response(200, stream=Pieces(1 + TEXTS.index(asked["input"])))
 
@@ -60,6 +64,9 @@ def hear(samples: np.ndarray) -> list[str]:
 class Silent:
     """A recogniser that hears nothing."""
 
+    def __init__(self, grammar: str = "") -> None:
+        pass
+
     def words(self, samples: np.ndarray) -> list[str]:
         return []
 
@@ -79,9 +86,25 @@ def test_word_errors_are_counted_beside_those_of_the_source(speech: ServedSpeake
 
 def test_a_command_is_right_in_all_its_words_or_wrong(speech: ServedSpeaker) -> None:
     bare = [text.rstrip(".") for text in TEXTS]
-    found = measure_commands(speech, bare, 1, hear, source)
+    found = measure_commands(speech, bare, VOICES, 1, hear, source)
     assert found["accuracy"] == pytest.approx(2 / 3)
     assert found["accuracy_of_source"] == 1
+
+
+def test_commands_are_spoken_by_the_preset_voices_of_the_server_in_turn(
+    monkeypatch: pytest.MonkeyPatch, speech: ServedSpeaker
+) -> None:
+    spoken = []
+
+    def say(text: str, voice: str, seed: int) -> np.ndarray:
+        spoken.append(voice)
+        return np.full(RATE, (1 + TEXTS.index(text)) / 32_768, np.float32)
+
+    monkeypatch.setattr(speech, "say", say)
+    measure_commands(
+        speech, [text.rstrip(".") for text in TEXTS], speech.list_voices(), 1, hear, source
+    )
+    assert spoken == ["joe", "slt", "joe"]
 
 
 def test_speed_counts_audio_and_waits_from_the_first_sample(speech: ServedSpeaker) -> None:
@@ -98,20 +121,37 @@ def test_a_refusal_is_an_error(speech: ServedSpeaker) -> None:
         speech.say(TEXTS[0], "nobody", 1)
 
 
-def test_each_voice_says_sentences_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, speech: ServedSpeaker) -> None:
+    """Rows of what would be asked of `server`."""
+
     def noted(
         speech: ServedSpeaker, texts: list[str], voice: Speaker, *_: object
     ) -> dict[str, object]:
         return {"texts": texts, "voice": voice.name}
 
-    monkeypatch.setattr(served_speech, "ServedSpeaker", lambda client: None)
+    monkeypatch.setattr(served_speech, "ServedSpeaker", lambda client: speech)
     monkeypatch.setattr(served_speech, "Recogniser", Silent)
     monkeypatch.setattr(served_speech, "measure_clarity", noted)
+    monkeypatch.setattr(served_speech, "measure_commands", lambda *_: {})
     monkeypatch.setattr(served_speech, "held_out", lambda count, *_: TEXTS[:count])
     monkeypatch.setattr(served_speech, "sample_sentences", lambda count, _: TEXTS[-count:])
+
+
+LEXICON = Lexicon((), (), (), (), ())
+
+
+@pytest.mark.usefixtures("measured")
+def test_each_voice_says_sentences_of_both_kinds() -> None:
     wanted = ("speak, slt", "speak everyday, kal")
-    rows = dict(measure("http://server", 1, 2, Lexicon((), (), (), (), ()), wanted))
+    rows = dict(measure("http://server", 1, 2, LEXICON, wanted))
     assert rows == {
         "speak, slt": {"texts": TEXTS[:2], "voice": "slt"},
         "speak everyday, kal": {"texts": TEXTS[-2:], "voice": "kal"},
     }
+
+
+@pytest.mark.usefixtures("measured")
+def test_rows_that_are_not_named_are_those_of_the_voices_of_the_server() -> None:
+    rows = [row for row, _ in measure("http://server", 1, 0, LEXICON)]
+    assert rows == ["speak, slt", "speak everyday, slt", "speak a command"]
