@@ -1,20 +1,23 @@
 """A recording that the default model knows, and what a client got back, measured."""
 
 import io
+import os
 import wave
 from pathlib import Path
 
 VOICES = Path(__file__).parents[2] / "sglang_omni/checkpoints/ming-mini/talker/data/voices"
-RECORDING = VOICES / "rms.wav"
+RECORDING = VOICES / "joe.flac"
+WAV_VARIABLE = "CLIENT_RECORDING_WAV"
+"""The environment variable with the path of `RECORDING` as WAV, which needs no decoder."""
 SAID = "Please move the large chair to the window."
 # A sum that the default model knows, and its result.
 SUM, RESULT = "What is 17 + 25?", "42"
 LINE = "The river runs past the old mill."
 
 
-def read_samples(path: Path = RECORDING) -> tuple[bytes, int]:
-    """16-bit mono samples of a WAV file, and how many there are in a second."""
-    with wave.open(str(path)) as file:
+def read_samples() -> tuple[bytes, int]:
+    """16-bit mono samples of `RECORDING`, and how many there are in a second."""
+    with wave.open(os.environ[WAV_VARIABLE]) as file:
         assert (file.getnchannels(), file.getsampwidth()) == (1, 2)
         return file.readframes(file.getnframes()), file.getframerate()
 

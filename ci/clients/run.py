@@ -22,7 +22,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import soundfile
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from ci.clients.media import RECORDING, WAV_VARIABLE
 from ci.clients.recording import HttpProxy, RealtimeProxy
 from tests.server.running import RunningServer, run_server
 from tests.testing.golden import TINY
@@ -110,9 +113,11 @@ async def run_client(name: str, server: RunningServer, record: bool) -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         python = await asyncio.to_thread(environment, CLIENTS[name], Path(folder))
+        wav = Path(folder) / "recording.wav"
+        soundfile.write(wav, *soundfile.read(RECORDING, dtype="int16"))
         for way in CLIENTS[name].ways:
             proxy = WAYS[way].proxy(server.url)
-            status, printed = await run_script(python, f"{name}_{way}", proxy)
+            status, printed = await run_script(python, f"{name}_{way}", proxy, wav)
             failed += status != 0
             if record:
                 keep(name, way, printed, proxy.kept)
@@ -120,14 +125,18 @@ async def run_client(name: str, server: RunningServer, record: bool) -> int:
 
 
 async def run_script(
-    python: Path, script: str, proxy: HttpProxy | RealtimeProxy
+    python: Path, script: str, proxy: HttpProxy | RealtimeProxy, wav: Path
 ) -> tuple[int, str]:
-    """The exit status of a script, and what it printed, which is shown as well."""
+    """The exit status of a script, and what it printed, which is shown as well.
+
+    `wav` is the recording that it may use.
+    """
     async with proxy.listening() as url:
         process = await asyncio.create_subprocess_exec(
             str(python),
             str(HERE / f"{script}.py"),
             url,
+            env={**os.environ, WAV_VARIABLE: str(wav)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
