@@ -95,8 +95,8 @@ Seed = Annotated[
         ge=0,
         le=MAX_SEED,
         description="Seed of the noise that speech is made of. On a CPU the same request gives the "
-        "same samples; with other requests in parallel, a few samples differ by one 16-bit step. "
-        "On a GPU, parallel requests change the rounding more",
+        "same samples; with other requests in parallel, a few samples differ by rounding, most of "
+        "them by one 16-bit step. On a GPU, parallel requests change the rounding more",
     ),
 ]
 VideoFps = Annotated[
