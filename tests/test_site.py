@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 QUESTIONS = {
     "How do I hear it?": ("index.md", "make serve"),
     "How do I talk to it in a browser?": ("playground.md", "**Talk**"),
-    "What can the bundled model do?": ("faq.md", "Ming-mini has 59 MB"),
+    "What can the bundled model do?": ("faq.md", "Ming-mini has 64 MB"),
     "How many callers fit one H200?": ("hardware.md", "32 spoken answers a"),
     "What does one H100 carry?": ("hardware.md", "one H100 (80 GB)"),
     "How do I put it behind nginx?": ("deployment.md", "nginx"),

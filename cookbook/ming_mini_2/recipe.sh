@@ -8,7 +8,7 @@
 # that is DRAWING_LEAST seconds or more. On SPEECH_GPU the CTC recogniser is trained for
 # RECOGNISER_SECONDS, the VAE with its perceptual loss for VAE_SECONDS, and the talker for all that is
 # left. Clips are made from the first second on: resynthesised ones for both
-# halves, and for the thinker the teachers' own speech and the bundled talker's steady voices; Kokoro
+# halves, and for the thinker the teachers' own speech and the first recipe's steady voices; Kokoro
 # speaks on CLIPS_GPU. Makers of data have a lower priority than trainings. A part that fails does not
 # end the others.
 #

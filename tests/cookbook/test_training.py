@@ -209,7 +209,7 @@ def test_the_talker_goes_on_where_it_paused(
 
 
 def test_a_packed_vae_encodes(tmp_path: Path) -> None:
-    config = configurations()[1]
+    config = configurations(VOICES)[1]
     packed = MING_MINI / "talker" / "vae" / "model.safetensors"
     vae = train_talker.trained_vae(config, packed, CPU)
     save_pieces(vae.state_dict(), tmp_path, train_vae.VAE)
@@ -220,7 +220,7 @@ def test_a_packed_vae_encodes(tmp_path: Path) -> None:
 def test_a_packed_talker_is_trained_on(library: Library) -> None:
     settings = train_talker.Settings(patches=24, compile=False)
     packed = MING_MINI / "talker" / "model.safetensors"
-    trainer = train_talker.Trainer(configurations()[0], settings, library.store, CPU, packed)
+    trainer = train_talker.Trainer(configurations(VOICES)[0], settings, library.store, CPU, packed)
     assert_equal(trainer.talker.stop_head.weight, load_file(packed)["stop_head.weight"].float())
 
 

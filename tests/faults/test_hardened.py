@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not can_be_hardened(), reason="needs root, and l
 SERVE = ("-m", "sglang_omni", "serve", "--version", "v1", *serve_options())
 PROBE = ("-m", "tests.faults.hardened")
 SIZES = ("32m", "16m")
-RECORDING = MING_MINI / "talker" / "data" / "voices" / "slt.wav"
+RECORDING = MING_MINI / "talker" / "data" / "voices" / "alpha.flac"
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def sum_spoken(server: RunningServer) -> None:
     heard = httpx.post(
         f"{server.api}/audio/transcriptions",
         data={"model": "ming-omni"},
-        files={"file": ("clip.wav", RECORDING.read_bytes())},
+        files={"file": ("clip.flac", RECORDING.read_bytes())},
         timeout=60,
     )
     assert heard.status_code == 200, (heard.text, server.printed[-6000:])

@@ -16,7 +16,7 @@ from sglang_omni.media.speech_spans import CutRules, RecordingProgress
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 
 ALWAYS = CutRules(whole_s=0.0)
-VOICE = MING_MINI / "talker" / "data" / "voices" / "rms.wav"
+VOICE = MING_MINI / "talker" / "data" / "voices" / "joe.flac"
 
 
 def voice(rate: int = 16_000) -> np.ndarray:

@@ -69,7 +69,7 @@ def check_speech(url: str) -> None:
 
 def check_transcription(url: str) -> None:
     """Upload a recording, and read its words."""
-    voice = sorted(VOICES.glob("*.wav"))[0]
+    voice = sorted(VOICES.glob("*.flac"))[0]
     reply = httpx.post(
         f"{url}/v1/audio/transcriptions",
         files={"file": (voice.name, voice.read_bytes())},
@@ -143,11 +143,11 @@ def check_page(url: str) -> None:
 
 def store_voice(url: str, name: str, headers: Headers | None = None) -> str:
     """Store a voice. Return its id."""
-    recording = sorted(VOICES.glob("*.wav"))[0]
+    recording = sorted(VOICES.glob("*.flac"))[0]
     reply = httpx.post(
         f"{url}/v1/audio/voices",
         data={"name": name, "consent": "I am the speaker", "ref_text": "Hello."},
-        files={"audio_sample": (recording.name, recording.read_bytes(), "audio/wav")},
+        files={"audio_sample": (recording.name, recording.read_bytes(), "audio/flac")},
         headers=headers,
         timeout=ANSWER_S,
     )

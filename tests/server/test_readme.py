@@ -88,7 +88,7 @@ def test_the_realtime_example_answers_a_spoken_question(
     *_, talking = blocks("python")
     names: dict[str, Any] = {}
     exec(example(talking, default_server), names)
-    speak = {"model": "ming-omni", "input": "What is seven plus five?", "voice": "rms", "seed": 1}
+    speak = {"model": "ming-omni", "input": "What is seven plus five?", "voice": "joe", "seed": 1}
     speak |= {"response_format": "pcm"}
     question = httpx.post(f"{default_server.api}/audio/speech", json=speak, timeout=60).content
     answer = asyncio.run(names["ask"](question + pcm16(silence(0.8))))

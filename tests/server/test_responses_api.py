@@ -69,7 +69,7 @@ def test_a_picture_is_seen_and_stays_in_the_conversation(client: openai.OpenAI) 
 
 
 def test_a_recording_is_heard_and_a_bad_one_named(client: openai.OpenAI) -> None:
-    answer = ask(client, input=message(sound(recording("slt")), "What is said?"))
+    answer = ask(client, input=message(sound(recording("alpha")), "What is said?"))
     assert answer.usage.input_tokens > ask(client, input="What is said?").usage.input_tokens
     with pytest.raises(openai.BadRequestError) as caught:
         ask(client, input=message(sound(b"no sound"), "What is said?"))

@@ -93,4 +93,4 @@ def test_the_log_folder_has_the_configuration_and_what_engines_print(screen: lis
     assert used.model_path is None
     assert "server_args=ServerArgs(" in (folder / "thinker.log").read_text()
     assert "skipped 67 tensors of audio" in (folder / "thinker.log").read_text()
-    assert "loaded 110 tensors; unused" in (folder / "talker.log").read_text()
+    assert "loaded 134 tensors; unused" in (folder / "talker.log").read_text()

@@ -38,7 +38,7 @@ from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, VoiceClip, m
 
 CHUNK_CLIPS = 400
 Steady = Literal["steady"]
-"""The form of clips in the bundled talker's voices; all others are of the teachers' speech."""
+"""The form of clips in the first recipe's voices; all others are of the teachers' speech."""
 Make = Callable[[SpeechJob], list[VoiceClip]]
 SEED_STEP = 100_003
 """Calls that go on have seeds so far apart."""

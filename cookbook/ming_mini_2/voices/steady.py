@@ -1,8 +1,8 @@
-"""Clips in the steady voices of the bundled talker, which the thinker must understand as well.
+"""Clips in the steady voices of the first recipe, which the thinker must understand as well.
 
-They are those that the talker learnt: speech of flite and espeak-ng at one pitch, in half of the
-clips copied by the bundled VAE, as all that the talker says is. The rest keeps the synthesizer's
-own melody, or has the steady pitch without the copy.
+They are those that its talker learnt: speech of flite and espeak-ng at one pitch, in half of the
+clips copied by the bundled VAE, as all that a talker says is. The rest keeps the synthesizer's own
+melody, or has the steady pitch without the copy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 
 STEADY_PRESET_SHARE = 0.7
-"""Of the clips, in the four voices of the bundled talker; all others in their variants."""
+"""Of the clips, in the four voices of that talker; all others in their variants."""
 COPIED_SHARE, OWN_MELODY_SHARE = 0.5, 0.25
 
 

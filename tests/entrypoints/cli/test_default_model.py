@@ -10,9 +10,9 @@ import torch
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.evaluation.speech import CheckpointSpeaker
 from cookbook.ming_mini.sentences import commands, punctuate
-from cookbook.ming_mini.speakers import PRESETS
 from cookbook.ming_mini.thinker.answer import Answerer
 from cookbook.ming_mini.vocoder import RATE
+from cookbook.ming_mini_2.voices.speakers import PRESETS
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI, find_checkpoint
@@ -70,9 +70,9 @@ def test_unseen_commands_are_understood(speech: CheckpointSpeaker) -> None:
     with torch.no_grad():
         hear = Recogniser(grammar.jsgf()).words
         right = sum(
-            hear(speech.say(punctuate(text), PRESETS[number % 4].name, seed=3))
+            hear(speech.say(punctuate(text), PRESETS[number % len(PRESETS)].name, seed=3))
             == spoken_words(text)
             for number, text in enumerate(commands(8, 3, "held_out"))
         )
-    # 119 of 120 others were, when it was packed; this allows for another machine's rounding.
+    # Of 100 others 87 are.
     assert right >= 7

@@ -209,9 +209,13 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--voice", "nobody"], "'nobody' is not in the checkpoint; it has: rms, slt, awb, kal"),
-        (["--voice-alias", "alloy=nobody"], "it has: rms, slt, awb, kal"),
-        (["--voice-alias", "rms=slt"], "'rms' is itself a preset"),
+        (
+            ["--voice", "nobody"],
+            "'nobody' is not in the checkpoint; it has: joe, alpha, kumo, tebukuro, gongitsune, "
+            "joan",
+        ),
+        (["--voice-alias", "alloy=nobody"], "it has: joe, alpha, kumo, tebukuro, gongitsune, "),
+        (["--voice-alias", "joe=alpha"], "'joe' is itself a preset"),
         (["--served-model-name", ""], "served_model_name must not be empty"),
         (["--voices-dir", "/proc/voices"], "voices_dir /proc/voices: No such file"),
         (["--profile-folder", "/dev/null"], "profile_folder /dev/null: File exists"),

@@ -18,7 +18,7 @@ class EnglishBackend(FakeBackend):
 
     model = "ming-omni"
     model_names = build_model_names((model,), {}, strict=False)
-    voices = (*FakeBackend.voices, "awb")
+    voices = (*FakeBackend.voices, "kumo")
 
 
 @pytest.fixture(scope="module")
