@@ -27,10 +27,10 @@ BANDS, USED_BANDS = 128, 96
 """Mel bands up to half of the sampling rate, and those of them below 9 kHz, which are used."""
 SAMPLES_A_ROW = 2 * HOP
 KERNEL = 9
-HIDDEN_SPELL, HIDDEN_SHARE = 12, 0.15
-"""Frames of 10 ms that are hidden together in training, and their share."""
-HIDDEN_STRIPES, HIDDEN_BANDS = 2, 22
-"""Stripes of bands that are hidden in a clip in training, and how many bands each has at most."""
+TIME_MASK, TIME_MASK_SHARE = 12, 0.15
+"""Frames of 10 ms that are masked together in training, and the share of all that are."""
+FREQUENCY_MASKS, FREQUENCY_MASK = 2, 22
+"""Frequency masks of a clip in training, and how many bands each has at most."""
 DROPOUT = 0.1
 
 
@@ -66,19 +66,20 @@ class ConvolutionBlock(nn.Module):
         return rows + self.dropout(self.narrow(self.dropout(F.gelu(self.widen(near)))))
 
 
-def hide_parts(bands: Tensor) -> Tensor:
-    """Return log-mel spectra [batch, bands, time] with spells and stripes of zeros.
+def mask_spectra(bands: Tensor) -> Tensor:
+    """Return log-mel spectra [batch, bands, time] with times and bands set to zero.
 
     Without them the few hours of speech at the start of a corpus are learnt by heart (SpecAugment,
     Park et al. 2019).
     """
     clips, count, time = bands.shape
-    spells = torch.rand(clips, 1, time // HIDDEN_SPELL + 1, device=bands.device) >= HIDDEN_SHARE
-    first, width = torch.rand(2, HIDDEN_STRIPES, clips, 1, 1, device=bands.device)
-    first, width = first * count, width * HIDDEN_BANDS
+    runs = (clips, 1, time // TIME_MASK + 1)
+    times = torch.rand(runs, device=bands.device) >= TIME_MASK_SHARE
+    first, width = torch.rand(2, FREQUENCY_MASKS, clips, 1, 1, device=bands.device)
+    first, width = first * count, width * FREQUENCY_MASK
     place = torch.arange(count, device=bands.device)[:, None]
-    stripes = ((place >= first) & (place < first + width)).any(0)
-    return bands * spells.repeat_interleave(HIDDEN_SPELL, 2)[..., :time] * ~stripes
+    masked = ((place >= first) & (place < first + width)).any(0)
+    return bands * times.repeat_interleave(TIME_MASK, 2)[..., :time] * ~masked
 
 
 class CTCRecogniser(nn.Module):
@@ -103,7 +104,7 @@ class CTCRecogniser(nn.Module):
         bins = torch.view_as_real(spectrum(waveform.float(), WINDOW, self.window, HOP))
         magnitude = (bins.square().sum(-1) + 1e-10).sqrt()
         bands = (self.mel @ magnitude).clamp_min(FLOOR).log() / 2 + 3
-        rows = self.enter(hide_parts(bands) if self.training else bands).mT
+        rows = self.enter(mask_spectra(bands) if self.training else bands).mT
         found = []
         for block in self.blocks:
             rows = block(rows)

@@ -10,15 +10,15 @@ from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.ctc_recogniser import (
     BLANK,
     CTC_RECOGNISER,
-    HIDDEN_SPELL,
     SAMPLES_A_ROW,
+    TIME_MASK,
     USED_BANDS,
     CTCRecogniser,
     decode_best_path,
     decode_letters,
     encode_letters,
-    hide_parts,
     load_ctc_recogniser,
+    mask_spectra,
     perceptual_loss,
 )
 from cookbook.ming_mini.schedule import Rate
@@ -85,18 +85,18 @@ def test_the_recogniser_learns(chunk: Chunk) -> None:
     assert trainer.count_errors(clips.draw(6.0)) <= 1
 
 
-def test_spells_and_stripes_are_hidden_whole_and_most_is_left() -> None:
+def test_times_and_bands_are_masked_whole_and_most_is_left() -> None:
     torch.manual_seed(3)
     bands = torch.ones(40, USED_BANDS, 157)
-    shown = hide_parts(bands)
+    shown = mask_spectra(bands)
     assert shown.shape == bands.shape
     assert set(shown.unique().tolist()) == {0, 1}
     # What remains of a clip is a grid: all bands of some frames, without some of the bands.
     grid = shown.amax(1, keepdim=True) * shown.amax(2, keepdim=True)
     torch.testing.assert_close(shown, grid)
     assert 0.55 < shown.mean() < 0.8
-    spells = shown.amax(1)[:, : 13 * HIDDEN_SPELL].unflatten(1, (13, HIDDEN_SPELL))
-    torch.testing.assert_close(spells.amax(2), spells.amin(2))
+    times = shown.amax(1)[:, : 13 * TIME_MASK].unflatten(1, (13, TIME_MASK))
+    torch.testing.assert_close(times.amax(2), times.amin(2))
 
 
 def test_a_stored_recogniser_scores_the_same(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@
 
 Everything goes through the server's own routes: word errors of Whisper tiny.en beyond the
 teacher's own, in everyday sentences that no training has; the variation of the pitch relative to
-the teacher's; whether instructions for speed and pitch are followed with the words kept; whether
-cloned voices of held-out speakers are nearest to their own recording. Each number stands beside
+the teacher's; whether instructions for speed and pitch are followed with the words kept; what each
+manner changes in the sound; whether cloned voices of held-out speakers are nearest to their own recording. Each number stands beside
 what is asked of it, and the program fails if one that must be reached is not.
 """
 
@@ -22,7 +22,12 @@ import numpy as np
 
 from cookbook.ming_mini.evaluation.served_speech import ServedSpeaker, measure_clarity
 from cookbook.ming_mini.evaluation.speech import CLONE_TEXTS, REFERENCE_TEXT
-from cookbook.ming_mini_2.evaluation.instructions import ask_in_turn, measure_instructions
+from cookbook.ming_mini_2.evaluation.instructions import (
+    SayWith,
+    ask_in_turn,
+    measure_instructions,
+)
+from cookbook.ming_mini_2.evaluation.manners import measure_manners
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
 from cookbook.ming_mini_2.evaluation.similarity import (
     clone_all,
@@ -35,7 +40,8 @@ from measurement.environment import fingerprint
 from measurement.everyday_sentences import sample_sentences
 from measurement.whisper_recogniser import WhisperRecogniser
 
-PARTS = ("words", "melody", "instructions", "cloning", "speed")
+PARTS = ("words", "melody", "instructions", "manners", "cloning", "speed")
+MANNER_TEXTS = 10
 
 
 @dataclass(frozen=True)
@@ -89,14 +95,14 @@ def measure_melody(speech: ServedSpeaker, texts: Sequence[str], seed: int) -> di
     return {"items": len(texts), "ratio": mean, "voices": voices}
 
 
-def measure_following(speech: ServedSpeaker, texts: Sequence[str], seed: int) -> dict[str, Any]:
-    """Return how well instructions are followed, in the default voice."""
+def say_with(speech: ServedSpeaker, seed: int) -> SayWith:
+    """Return a function that says texts with instructions, in the default voice."""
 
     def say(text: str, instructions: object) -> np.ndarray:
         options = {} if instructions is None else {"instructions": instructions}
         return speech.say(text, PRESETS[0].name, seed, **options)
 
-    return measure_instructions(list(ask_in_turn(texts, seed, say)), WhisperRecogniser().words)
+    return say
 
 
 def measure_cloning(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
@@ -134,7 +140,10 @@ def measure(url: str, seed: int, count: int, parts: Sequence[str]) -> dict[str, 
         if "melody" in parts:
             rows["melody"] = measure_melody(speech, texts, seed)
         if "instructions" in parts:
-            rows["instructions"] = measure_following(speech, texts[:100], seed)
+            asked = list(ask_in_turn(texts[:100], seed, say_with(speech, seed)))
+            rows["instructions"] = measure_instructions(asked, WhisperRecogniser().words)
+        if "manners" in parts:
+            rows["manners"] = measure_manners(texts[:MANNER_TEXTS], say_with(speech, seed))
         if "cloning" in parts:
             rows["cloning"] = measure_cloning(speech, seed)
         if "speed" in parts and speech.spoken:

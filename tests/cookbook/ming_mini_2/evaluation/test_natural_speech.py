@@ -16,6 +16,7 @@ from cookbook.ming_mini_2.evaluation.instructions import (
     ask_in_turn,
     measure_instructions,
 )
+from cookbook.ming_mini_2.evaluation.manners import MANNERS, measure_manners
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
 from cookbook.ming_mini_2.evaluation.natural_speech import BOUNDS, unmet
 from cookbook.ming_mini_2.evaluation.similarity import measure_similarity, reference_fields
@@ -67,6 +68,27 @@ def test_the_melody_of_both_is_compared() -> None:
         ["a"], lambda _: np.zeros(RATE, np.float32), lambda _: tone(1, 100, 120)
     )
     assert silent["ratio"] is None
+
+
+def test_each_manner_is_said_and_its_sound_described() -> None:
+    pytest.importorskip("pyworld", reason="pitch is analysed by WORLD")
+    asked: list[object] = []
+
+    def say(text: str, instructions: object) -> np.ndarray:
+        asked.append(instructions)
+        if instructions == {"style": "whisper"}:
+            return np.zeros(RATE, np.float32)
+        return tone(2.0, 100, 100)
+
+    rows = measure_manners(["a"], say)
+    assert asked == [None, *MANNERS]
+    assert {"none", "speed slow", "pitch high", "emotion sad", "style lively"} <= set(rows)
+    assert not any("medium" in name for name in rows)
+    assert rows["none"]["seconds"] == pytest.approx(2)
+    assert rows["none"]["semitones"] == pytest.approx(0, abs=0.3)
+    assert rows["none"]["voiced"] > 0.8
+    assert rows["style whisper"]["voiced"] == rows["style whisper"]["level"] == 0
+    assert rows["style whisper"]["semitones"] is rows["style whisper"]["variation"] is None
 
 
 def test_speed_and_pitch_count_only_in_the_asked_direction() -> None:
