@@ -5,8 +5,9 @@
 Everything goes through the server's own routes: word errors of Whisper tiny.en beyond the
 teacher's own, in everyday sentences that no training has; the variation of the pitch relative to
 the teacher's; whether instructions for speed and pitch are followed with the words kept; what each
-manner changes in the sound; whether cloned voices of held-out speakers are nearest to their own recording. Each number stands beside
-what is asked of it, and the program fails if one that must be reached is not.
+manner changes in the sound; whether cloned voices of held-out speakers are nearest to their own
+recording. Each number stands beside what is asked of it, and the program fails if one that must be
+reached is not.
 """
 
 import argparse
