@@ -242,12 +242,18 @@ def test_the_bundled_model_draws_and_edits_on_the_page(first_page: Any, expect: 
     assert page.get_by_role("alert").is_hidden()
 
 
-def test_what_the_bundled_model_cannot_speak_is_said_and_not_offered(
+def test_the_bundled_model_offers_its_styles_and_names_what_it_cannot_speak(
     first_page: Any, expect: Any, chromium: Browser
 ) -> None:
     page = first_page
     page.get_by_role("tab", name="Read aloud").click()
-    expect(page.get_by_label("Style, in words")).to_be_hidden()
+    for field in ("Style, in words", "Emotion", "Pace", "Pitch", "Volume"):
+        expect(page.get_by_label(field)).to_be_visible()
+    expect(page.get_by_label("Dialect")).to_be_hidden()
+    page.get_by_label("Text", exact=True).fill("The train leaves at seven.")
+    page.get_by_label("Style, in words").fill("Speak slowly.")
+    page.get_by_role("button", name="Read aloud").click()
+    expect(page.locator("#read-state")).to_have_text("Done")
     expect(page.get_by_text("The model speaks English.")).to_be_visible()
     page.get_by_label("Text", exact=True).fill("你好")
     page.get_by_role("button", name="Read aloud").click()
