@@ -15,13 +15,16 @@
 # HALVES=thinker trains the thinking half alone: it has all of the time, and the GPU beside the
 # teachers; `pack` takes the speaking half of the bundled checkpoint. There is no drawing then.
 # HALVES=voices leaves the thinker as it is bundled: drawing and voices have all of the time.
+# HALVES=speech leaves drawing as well, and begins with the bundled VAE. With two GPUs the talker begins
+# on THINKER_GPU with that VAE's latents, and goes on with the new ones when the new VAE is trained.
 #
 # EXPORT has all that is learnt so far in at most six files below 16 MB, anew every EXPORT_SECONDS:
 # a machine that ends early leaves weights that `export --restore` and `pack` make a checkpoint of.
 # The results are in OUT, and the model that a server loads in OUT/checkpoint. Needs what
 # `voices/bundle_teachers.sh` lists. OUT/texts.jsonl and OUT/thinker/model may be there already.
 #
-# LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
+# LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes;
+# VOCABULARY a file of `voices.vocabulary`, where `wordfreq` is not installed.
 # CLIP_PROCESSES of the CORES make clips, DATA_CORES are for the thinker's other data, PICTURE_CORES
 # make what drawing is learnt from. Of the clips in steady voices, which one process makes faster than
 # any other, there are at most STEADY_HOURS. Of the others NATURAL_PROCESSES and LOCKED_PROCESSES are
@@ -45,7 +48,8 @@ case $HALVES in
     # The first clips, the held-out data and the end of the training take the rest.
     thinker) own=$((TIME - TIME / 12)) busy=2 DRAWING_LEAST=$((TIME + 1)) ;;
     voices) own=0 busy=4 NATURAL_PROCESSES=0 ;;
-    *) echo "HALVES must be both, thinker or voices, not $HALVES" >&2; exit 2 ;;
+    speech) own=0 busy=4 NATURAL_PROCESSES=0 DRAWING_LEAST=$((TIME + 1)) ;;
+    *) echo "HALVES must be both, thinker, voices or speech, not $HALVES" >&2; exit 2 ;;
 esac
 THINKER_SECONDS=${THINKER_SECONDS:-$own}
 RECOGNISER_SECONDS=${RECOGNISER_SECONDS:-$((TIME / 7))}
@@ -57,10 +61,12 @@ for folder in $SPEECH_VAE $IMAGE_VAE; do
     compgen -G "$folder/*vae-*.safetensors" > /dev/null || { echo "no weights of a VAE in $folder" >&2; exit 2; }
 done
 LEXICON=${LEXICON:-/usr/share/wordnet}
+VOCABULARY=${VOCABULARY:-}
 CORES=${CORES:-$(nproc --all)}
 data=$((CORES * 2 / 5 > 0 ? CORES * 2 / 5 : 1)) pictures=$((data / 4 + 1))
 # Pictures are made before anything else is trained.
 [ "$HALVES" != voices ] || data=0 pictures=$((CORES / 2 + 1))
+[ "$HALVES" != speech ] || data=0 pictures=0
 DATA_CORES=${DATA_CORES:-$data}
 PICTURE_CORES=${PICTURE_CORES:-$pictures}
 DEVICE=${DEVICE:-cuda}
@@ -71,7 +77,7 @@ SPEECH_GPU=${SPEECH_GPU:-$((GPUS > 1 ? 1 : 0))}
 DECODER_GPU=${DECODER_GPU:-$THINKER_GPU}
 CLIPS_GPU=${CLIPS_GPU:-$THINKER_GPU}
 # With teachers on the thinker's GPU, twelve keep it busy, and each takes 2.5 GB of its memory.
-[ "$HALVES" = voices ] || [ "$GPUS" = 0 ] || [ "$CLIPS_GPU" != "$THINKER_GPU" ] ||
+[ "$own" = 0 ] || [ "$GPUS" = 0 ] || [ "$CLIPS_GPU" != "$THINKER_GPU" ] ||
     CLIP_PROCESSES=$((CLIP_PROCESSES > 13 ? 13 : CLIP_PROCESSES))
 # One makes clips in steady voices. The talker has no use for natural ones.
 teachers=$((CLIP_PROCESSES > 2 ? CLIP_PROCESSES - 1 : 2))
@@ -95,11 +101,12 @@ stored="PICTURE_SHARDS=200 FILM_SHARDS=40 SPEECH_SHARDS=$((THINKER_SECONDS * 7 /
 read -r -a THINKER <<< "${THINKER_SETTINGS:-TOKENS=98304 RATE=1.3e-3 SAMPLED=100 $stored}"
 read -r -a DRAWING <<< "${DRAWING_SETTINGS:-}"
 # Discriminators make a step four times as long, so only the decoder is trained with them, later.
+bundled=sglang_omni/checkpoints/ming-mini
 read -r -a VAE <<< "${VAE_OPTIONS:---budget 110 --adversarial-from 2}"
+[ "$HALVES" != speech ] || VAE=(--start "$bundled/talker/vae/model.safetensors" "${VAE[@]}")
 read -r -a DECODER <<< "${DECODER_OPTIONS:---adversarial-from 0.05 --peak 4e-4}"
 # What the VAE's trainings take the perceptual loss from, once it is trained.
 recogniser=()
-bundled=sglang_omni/checkpoints/ming-mini
 read -r -a TALKER <<< "${TALKER_OPTIONS:---start $bundled/talker/model.safetensors}"
 here=cookbook.ming_mini_2
 
@@ -107,7 +114,8 @@ mkdir -p "$OUT/clips" "$EXPORT" "$DATA"
 OUT=$(cd "$OUT" && pwd) EXPORT=$(cd "$EXPORT" && pwd)
 # The thinker that drawing is learnt with: the folder of its tokenizer, and what it is when trained.
 model=$OUT/thinker/model trained=$OUT/thinker/checkpoint
-[ "$HALVES" != voices ] || model=$bundled trained=$bundled
+thinks() { [ "$own" != 0 ]; }
+thinks || model=$bundled trained=$bundled
 # One thread for each process that makes data.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # Each job is a group of processes, which ends as a whole.
@@ -127,19 +135,22 @@ on_gpu() { # GPU: what a program on it needs in its environment
 sooner() { echo $(($1 < $2 ? $1 : $2)); }
 
 python -m "$here.pack" --unpack
-if [ ! -f "$OUT/texts.jsonl" ]; then
+if thinks && [ ! -f "$OUT/texts.jsonl" ]; then
     python -m "$here.thinker.spoken_texts" --output "$OUT/texts.jsonl" --count "$NUM_TEXTS" \
         --seed "$SEED" --lexicon "$LEXICON"
 fi
 make_clips() { # form, seconds, processes, hours
-    local place
+    local place said=()
     mapfile -t place < <(on_gpu "$CLIPS_GPU")
+    # What a thinker must understand takes most of the texts, and only there is one to learn it.
+    ! thinks || said=(--texts "$OUT/texts.jsonl")
+    [ -z "$VOCABULARY" ] || said+=(--vocabulary "$VOCABULARY")
     env "${place[@]}" nice -n 10 python -m "$here.voices.corpus" \
         --output "$OUT/clips/$1" --form "$1" --hours "$4" --seconds "$2" --seed "$SEED" \
-        --texts "$OUT/texts.jsonl" --lexicon "$LEXICON" --processes "$3" \
-        --chunk-clips "$CHUNK_CLIPS" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
+        --lexicon "$LEXICON" --processes "$3" --chunk-clips "$CHUNK_CLIPS" \
+        "${said[@]}" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
 }
-[ "$HALVES" = voices ] ||
+! thinks ||
     make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES" "$HOURS"
 make_clips locked "$(sooner "$LOCKED_SECONDS" "$(left)")" "$LOCKED_PROCESSES" "$HOURS"
 
@@ -191,16 +202,26 @@ train_decoder() { # seconds
         "${recogniser[@]}" "${DECODER[@]}" > "$OUT/train_decoder.log" 2>&1
     take_weights "$OUT/decoder" "$OUT/speech"
 }
+train_first_talker() { # seconds
+    train_voices train_talker "$THINKER_GPU" "$OUT/first_talker" "$1" \
+        --vae "$bundled/talker/vae/model.safetensors" "${TALKER[@]}" \
+        > "$OUT/train_first_talker.log" 2>&1
+}
 train_speech() {
-    local seconds decoder status=0
+    local seconds decoder first='' status=0
     if [ -n "$SPEECH_VAE" ]; then
         take_weights "$SPEECH_VAE" "$OUT/speech"
     else
+        if [ "$HALVES" = speech ] && [ "$THINKER_GPU" != "$SPEECH_GPU" ]; then
+            train_first_talker $((RECOGNISER_SECONDS + VAE_SECONDS)) & first=$!
+        fi
         train_voices train_ctc_recogniser "$SPEECH_GPU" "$OUT/recogniser" "$RECOGNISER_SECONDS" \
             > "$OUT/train_recogniser.log" 2>&1
         recogniser=(--recogniser "$OUT/recogniser")
         train_voices train_vae "$SPEECH_GPU" "$OUT/speech" "$VAE_SECONDS" "${recogniser[@]}" \
             "${VAE[@]}" > "$OUT/train_vae.log" 2>&1
+        # The last start that is given counts.
+        [ -z "$first" ] || { wait "$first" && TALKER+=(--start "$OUT/first_talker"); }
     fi
     # They take some seconds to begin and to save.
     seconds=$(($(left) - TIME / 70))
@@ -211,11 +232,11 @@ train_speech() {
     return "$status"
 }
 thinking() {
-    if [ "$HALVES" != voices ]; then
+    if thinks; then
         # If the memory does not suffice, it goes on from what was saved, with smaller steps.
         { train_thinker || [ -d "$trained" ] || train_thinker TOKENS=49152; } \
             > "$OUT/thinker.log" 2>&1
-    else
+    elif [ "$HALVES" != speech ]; then
         make_pictures > "$OUT/pictures.log" 2>&1
     fi
     train_drawing > "$OUT/drawing.log" 2>&1
@@ -226,16 +247,16 @@ think() {
     running+=("$thinking")
 }
 makers=("${running[@]}")
-[ "$HALVES" != voices ] || think
+thinks || think
 until compgen -G "$OUT/clips/*/chunk-*.npz" > /dev/null; do
     kill -0 "${makers[@]}" || { cat "$OUT"/clips-*.log; exit 1; }
     sleep 1
 done
 # After the first clips, since the training is tested with those.
-[ "$HALVES" = voices ] || make_clips steady "$(sooner "$THINKER_SECONDS" "$(left)")" 1 "$STEADY_HOURS"
+! thinks || make_clips steady "$(sooner "$THINKER_SECONDS" "$(left)")" 1 "$STEADY_HOURS"
 nice -n 10 python -m "$here.export" --run "$OUT" --output "$EXPORT" --every "$EXPORT_SECONDS" \
     > "$OUT/export.log" 2>&1 & running+=($!)
-[ "$HALVES" = voices ] || think
+! thinks || think
 speech=
 if [ "$HALVES" != thinker ]; then
     train_speech & speech=$!

@@ -3,14 +3,15 @@
 #
 #   bash cookbook/ming_mini_2/voices/bundle_teachers.sh OUT     writes OUT/part-*, install.sh, SHA256SUMS
 #   bash OUT/install.sh /tmp/teachers                           there: unpacks them
-#   . /tmp/teachers/env.sh                                      there: sets PATH, PYTHONPATH, LEXICON
+#   . /tmp/teachers/env.sh                                      there: sets PATH, PYTHONPATH, LEXICON, ...
 #
 # It has the ONNX voices, espeak-ng's library, the programs flite and espeak-ng with the libraries
-# they need, WordNet, pyworld, soxr and chatterbot-corpus. That machine has numpy and onnxruntime of
-# its own, and Python TARGET (3.12). Needs pip, apt-get, dpkg-deb and xz here. Parts have PART_SIZE.
-# With GPU=1 there is ONNX Runtime with CUDA too (256 MB), with which Kokoro speaks on the GPU; it
-# takes CUDA's libraries from the PyTorch of that machine. ARCHITECTURE=90 keeps of it only the code
-# for an H100 or H200, which packs to a quarter. XZ_LEVEL=6 packs smaller, and takes minutes.
+# they need, WordNet, frequent words, pyworld, soxr and chatterbot-corpus. That machine has numpy and
+# onnxruntime of its own, and Python TARGET (3.12). Needs pip, wordfreq, apt-get, dpkg-deb and xz here.
+# Parts have PART_SIZE. With GPU=1 there is ONNX Runtime with CUDA too (256 MB), with which Kokoro
+# speaks on the GPU; it takes CUDA's libraries from the PyTorch of that machine. ARCHITECTURE=90 keeps
+# of it only the code for an H100 or H200, which packs to a quarter. XZ_LEVEL=6 packs smaller, and
+# takes minutes.
 set -euo pipefail
 out=${1:?a folder for the parts}
 TARGET=${TARGET:-3.12}
@@ -51,6 +52,7 @@ fi
     liblzma5 libzstd1 libcap2 2> "$work/apt.log") || { cat "$work/apt.log"; exit 1; }
 for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$work/root/system"; done
 rm -rf "$work"/root/system/usr/share/{doc,man,lintian,doc-base} "$work"/root/system/{etc,var}
+"$python" -m cookbook.ming_mini_2.voices.vocabulary --output "$work/root/vocabulary.txt"
 # Only English is spoken.
 find "$work/root" -path '*espeak-ng-data*' -name '*_dict' ! -name en_dict -delete
 
@@ -61,7 +63,7 @@ export PATH=$_teachers/bin:$PATH
 export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$_teachers/site
 # Before the machine's own onnxruntime, which has no CUDA.
 [ ! -d "$_teachers/gpu" ] || export PYTHONPATH=$_teachers/gpu:$PYTHONPATH
-export LEXICON=$_teachers/system/usr/share/wordnet
+export LEXICON=$_teachers/system/usr/share/wordnet VOCABULARY=$_teachers/vocabulary.txt
 ENV
 for program in espeak-ng flite; do
     cat > "$work/root/bin/$program" <<RUN

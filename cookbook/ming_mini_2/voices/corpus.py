@@ -35,6 +35,7 @@ from cookbook.ming_mini_2.voices.manner import manner_to_json
 from cookbook.ming_mini_2.voices.speakers import training_speakers
 from cookbook.ming_mini_2.voices.steady import make_steady_clips, steady_jobs
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, VoiceClip, make_clips
+from cookbook.ming_mini_2.voices.vocabulary import read_vocabulary
 
 CHUNK_CLIPS = 400
 Steady = Literal["steady"]
@@ -159,6 +160,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
+    parser.add_argument("--vocabulary", type=Path, help="file of frequent words, not `wordfreq`'s")
     parser.add_argument("--texts", type=Path, help="file of `spoken_texts`, to be said as well")
     parser.add_argument("--form", choices=(*get_args(Form), *get_args(Steady)), default="free")
     parser.add_argument("--chunk-clips", type=int, default=CHUNK_CLIPS)
@@ -166,12 +168,13 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def _work_of(
-    form: Form | Steady, seed: int, lexicon: Lexicon, given: Sequence[str]
+    form: Form | Steady, seed: int, lexicon: Lexicon, given: Sequence[str], vocabulary: Path | None
 ) -> tuple[Iterator[SpeechJob], Make]:
     """Return the jobs of a form, and what makes their clips."""
     if form == "steady":
         return steady_jobs(seed, lexicon, given=given), make_steady_clips
-    jobs = draw_jobs(seed, lexicon, training_speakers(), given=given)
+    frequent = read_vocabulary(vocabulary)
+    jobs = draw_jobs(seed, lexicon, training_speakers(), given=given, frequent=frequent)
     return unchanged_jobs(jobs) if form == "natural" else jobs, partial(make_clips, form=form)
 
 
@@ -183,7 +186,7 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     seed = args.seed + SEED_STEP * _next_number(args.output)
     given = tuple(read_texts(args.texts)) if args.texts else ()
-    jobs, make = _work_of(args.form, seed, read_lexicon(args.lexicon), given)
+    jobs, make = _work_of(args.form, seed, read_lexicon(args.lexicon), given, args.vocabulary)
     clips = make_all(jobs, make, args.processes)
     start = time.monotonic()
     hours, chunks = write_corpus(args.output, clips, args.hours, args.seconds, args.chunk_clips)

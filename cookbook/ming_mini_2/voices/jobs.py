@@ -29,6 +29,7 @@ def draw_jobs(
     speakers: Sequence[VoiceSpeaker],
     split: Split = "train",
     given: Sequence[str] = (),
+    frequent: Sequence[str] = (),
 ) -> Iterator[SpeechJob]:
     """Yield jobs forever.
 
@@ -38,12 +39,13 @@ def draw_jobs(
         speakers: The presets that are in it get most of the clips.
         split: The split of texts and instructions.
         given: More texts, which `GIVEN_SHARE` of the jobs say.
+        frequent: Frequent words, which many of the other texts have.
     """
     rng = Random(f"jobs {seed}")
     by_source: dict[Source, list[VoiceSpeaker]] = {}
     for speaker in speakers:
         by_source.setdefault(speaker.source, []).append(speaker)
-    for text in mix_texts(draw_texts(seed, lexicon, split), given, rng):
+    for text in mix_texts(draw_texts(seed, lexicon, split, frequent), given, rng):
         yield SpeechJob(text, _draw_takes(by_source[_draw_source(by_source, rng)], rng, split))
 
 

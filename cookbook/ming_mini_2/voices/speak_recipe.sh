@@ -10,7 +10,8 @@
 # TEXTS is a file of `thinker.spoken_texts`, which the clips say as well.
 # FORM is locked, free or natural (`synthesize.py`). START is a folder with averaged weights, to go
 # on where the state of a run is lost. SPLIT_BYTES is the size of the pieces of averaged weights.
-# LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes.
+# LEXICON is WordNet's folder, or the JSON file that `python -m cookbook.ming_mini.lexicon` makes;
+# VOCABULARY a file of `vocabulary.py`, where `wordfreq` is not installed.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
@@ -33,6 +34,7 @@ start=()
 [ -z "${START:-}" ] || start=(--start "$START")
 texts=()
 [ -z "$TEXTS" ] || texts=(--texts "$TEXTS")
+[ -z "${VOCABULARY:-}" ] || texts+=(--vocabulary "$VOCABULARY")
 
 run() { local module=$1; shift; python -m "cookbook.ming_mini_2.voices.$module" "$@"; }
 make_clips() {

@@ -4,13 +4,15 @@ Sentences of the evaluation (`measurement.everyday_sentences`) are left out, wha
 and punctuation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.numbers import number_words
 from cookbook.ming_mini.sentences import FRIENDS, SPOKEN, Mix, Split, sentences
+from cookbook.ming_mini_2.voices.contractions import shorten
+from cookbook.ming_mini_2.voices.vocabulary import draw_vocabulary
 from measurement.everyday_sentences import available_sentences
 from measurement.pocketsphinx_recogniser import spoken_words
 
@@ -76,13 +78,33 @@ def explanation(rng: Random, lexicon: Lexicon) -> str:
 
 
 MIX: Mix = (*SPOKEN, (offer, 8), (news, 14), (explanation, 12))
+VOCABULARY_WEIGHT = 60
+"""Of texts that have frequent words, beside those of `MIX`."""
+SHORTENED_SHARE = 0.6
+"""Of the texts, where there are frequent words."""
 
 
-def draw_texts(seed: int, lexicon: Lexicon, split: Split = "train") -> Iterator[str]:
-    """Yield texts of one split forever; they follow from the seed."""
-    for text in sentences(seed, lexicon, split, MIX):
+def draw_texts(
+    seed: int, lexicon: Lexicon, split: Split = "train", frequent: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield texts of one split forever; they follow from the seed.
+
+    With `frequent` words there are texts of those as well, and short forms ("I'm") in most texts:
+    the talker learns from these. Without, texts are those that a thinker is tested with.
+    """
+    rng = Random(f"short forms {seed}")
+    for text in sentences(seed, lexicon, split, _mix(frequent)):
+        if frequent and rng.random() < SHORTENED_SHARE:
+            text = shorten(text, rng)
         if not is_reserved(text):
             yield text
+
+
+def _mix(frequent: Sequence[str]) -> Mix:
+    def vocabulary(rng: Random, lexicon: Lexicon) -> str:
+        return draw_vocabulary(rng, frequent)
+
+    return (*MIX, (vocabulary, VOCABULARY_WEIGHT)) if frequent else MIX
 
 
 def is_reserved(text: str) -> bool:

@@ -33,7 +33,7 @@ def test_an_unknown_half_is_named(tmp_path: Path) -> None:
     environment = {**os.environ, "OUT": str(tmp_path), "HALVES": "talker"}
     done = subprocess.run(["bash", str(RECIPE)], env=environment, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "HALVES must be both, thinker or voices, not talker" in done.stderr
+    assert "HALVES must be both, thinker, voices or speech, not talker" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -75,6 +75,7 @@ def test_a_thinker_alone_has_nearly_all_of_the_time_and_no_speech() -> None:
     assert shared(HALVES="thinker", CORES="2")[2:] == [1, 1]
     # Without a thinker's data, all but four cores make clips.
     assert shared(HALVES="voices") == [0, 0, 0, 11]
+    assert shared(HALVES="speech") == [0, 1, 0, 11]
 
 
 def test_only_what_shares_the_gpu_of_the_clips_uses_mps() -> None:
