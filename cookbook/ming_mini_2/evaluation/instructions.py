@@ -9,7 +9,7 @@ import numpy as np
 
 from cookbook.ming_mini_2.evaluation.melody import median_semitones
 from cookbook.ming_mini_2.voices.instructions import draw_free_text
-from cookbook.ming_mini_2.voices.manner import Manner, manner_to_json
+from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner, manner_to_json
 from measurement.edit_distance import edit_distance
 from measurement.intervals import wilson_interval
 from measurement.pocketsphinx_recogniser import spoken_words
@@ -26,6 +26,8 @@ were not kept, however it sounds without the instruction."""
 
 SayWith = Callable[[str, object], np.ndarray]
 """A text and the field `instructions` (None for none) to samples [n]."""
+TeachWith = Callable[[str, Manner], np.ndarray]
+"""A text and a manner to samples [n], as a teacher's clip has them."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,13 @@ def ask_in_turn(texts: Sequence[str], seed: int, say: SayWith) -> Iterator[Instr
         if free:
             value = draw_free_text(asked, rng, "held_out")
         yield InstructedSpeech(asked, text, say(text, None), say(text, value))
+
+
+def teach_in_turn(texts: Sequence[str], teach: TeachWith) -> Iterator[InstructedSpeech]:
+    """Let a teacher say every text without and with the manner that `ask_in_turn` asks for."""
+    for number, text in enumerate(texts):
+        asked = ASKED[number % len(ASKED)]
+        yield InstructedSpeech(asked, text, teach(text, NEUTRAL), teach(text, asked))
 
 
 def measure_instructions(

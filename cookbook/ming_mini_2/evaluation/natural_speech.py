@@ -27,6 +27,7 @@ from cookbook.ming_mini_2.evaluation.instructions import (
     SayWith,
     ask_in_turn,
     measure_instructions,
+    teach_in_turn,
 )
 from cookbook.ming_mini_2.evaluation.manners import measure_manners
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
@@ -35,7 +36,7 @@ from cookbook.ming_mini_2.evaluation.similarity import (
     measure_similarity,
     open_embedder,
 )
-from cookbook.ming_mini_2.evaluation.teachers import teacher_speech
+from cookbook.ming_mini_2.evaluation.teachers import teacher_clip, teacher_speech
 from cookbook.ming_mini_2.voices.speakers import PRESETS, held_out_speakers
 from measurement.environment import fingerprint
 from measurement.everyday_sentences import sample_sentences
@@ -106,6 +107,18 @@ def say_with(speech: ServedSpeaker, seed: int) -> SayWith:
     return say
 
 
+def measure_followed(speech: ServedSpeaker, texts: Sequence[str], seed: int) -> dict[str, Any]:
+    """Return how instructions are followed, and how the teacher itself follows them."""
+    hear = WhisperRecogniser().words
+    taught = teach_in_turn(texts, lambda text, manner: teacher_clip(text, PRESETS[0], manner))
+    teacher = measure_instructions(list(taught), hear)
+    asked = ask_in_turn(texts, seed, say_with(speech, seed))
+    return {
+        **measure_instructions(list(asked), hear),
+        **{f"{key}_by_teacher": teacher[key] for key in ("moved", "words_kept", "accuracy")},
+    }
+
+
 def measure_cloning(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
     """Return how near clones of held-out speakers are to their own recordings.
 
@@ -141,8 +154,7 @@ def measure(url: str, seed: int, count: int, parts: Sequence[str]) -> dict[str, 
         if "melody" in parts:
             rows["melody"] = measure_melody(speech, texts, seed)
         if "instructions" in parts:
-            asked = list(ask_in_turn(texts[:100], seed, say_with(speech, seed)))
-            rows["instructions"] = measure_instructions(asked, WhisperRecogniser().words)
+            rows["instructions"] = measure_followed(speech, texts[:100], seed)
         if "manners" in parts:
             rows["manners"] = measure_manners(texts[:MANNER_TEXTS], say_with(speech, seed))
         if "cloning" in parts:

@@ -6,8 +6,16 @@ import numpy as np
 import soxr
 
 from cookbook.ming_mini.vocoder import RATE
+from cookbook.ming_mini_2.voices.manner import Manner
 from cookbook.ming_mini_2.voices.speakers import VoiceSpeaker
-from cookbook.ming_mini_2.voices.synthesize import Take, analyse_speech, make_take, speak
+from cookbook.ming_mini_2.voices.synthesize import (
+    SpeechJob,
+    Take,
+    analyse_speech,
+    make_clips,
+    make_take,
+    speak,
+)
 
 
 @lru_cache(maxsize=256)
@@ -24,3 +32,13 @@ def teacher_speech(text: str, speaker: VoiceSpeaker) -> np.ndarray:
     if (speaker.semitones, speaker.size) != (0.0, 1.0):
         return make_take(analyse_speech(samples, rate), Take(speaker), "free", wave)
     return wave
+
+
+def teacher_clip(text: str, speaker: VoiceSpeaker, manner: Manner) -> np.ndarray:
+    """Return a text as a clip of the corpus has it, in a manner: float32 [n] at 44.1 kHz.
+
+    Raises:
+        SynthesisError: The teacher said nothing.
+    """
+    (made,) = make_clips(SpeechJob(text, (Take(speaker, manner),)), "locked")
+    return made.samples.astype(np.float32) / 32767

@@ -15,12 +15,13 @@ from cookbook.ming_mini_2.evaluation.instructions import (
     InstructedSpeech,
     ask_in_turn,
     measure_instructions,
+    teach_in_turn,
 )
 from cookbook.ming_mini_2.evaluation.manners import MANNERS, measure_manners
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
 from cookbook.ming_mini_2.evaluation.natural_speech import BOUNDS, unmet
 from cookbook.ming_mini_2.evaluation.similarity import measure_similarity, reference_fields
-from cookbook.ming_mini_2.voices.manner import Manner
+from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner
 from measurement.whisper_recogniser import number_words
 from sglang_omni.media.wav import HEADER_BYTES
 
@@ -130,6 +131,15 @@ def test_every_manner_is_asked_as_fields_and_in_words() -> None:
     assert asked[::2] == [None] * 8
     assert given[:4] == [{"speed": "slow"}, {"speed": "fast"}, {"pitch": "low"}, {"pitch": "high"}]
     assert all(isinstance(value, str) for value in given[4:])
+
+
+def test_the_teacher_is_asked_for_the_same_manners() -> None:
+    def teach(text: str, manner: Manner) -> np.ndarray:
+        return np.full(2 if manner == NEUTRAL else 3, len(text), np.float32)
+
+    items = list(teach_in_turn(["Hello."] * 5, teach))
+    assert [item.asked for item in items] == [*ASKED, ASKED[0]]
+    assert [(len(item.plain), len(item.changed)) for item in items] == [(2, 3)] * 5
 
 
 def test_a_clone_counts_if_it_is_nearest_to_its_own() -> None:
