@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from safetensors import SafetensorError
 from torch import Tensor
 
+from cookbook.ming_mini.ctc_recogniser import CTC_RECOGNISER
 from cookbook.ming_mini.thinker.train import PIECES as THINKER
 from cookbook.ming_mini.train_talker import TALKER
 from cookbook.ming_mini.train_vae import VAE
@@ -55,6 +56,7 @@ PARTS = (
     Part("thinker/weights", THINKER),
     Part("speech", VAE),
     Part("speech", TALKER),
+    Part("recogniser", CTC_RECOGNISER),
     Part("image/vae", VAE_PIECES),
     Part("image/drawing", DRAWING),
 )

@@ -32,8 +32,9 @@
 # pipes of NVIDIA's MPS (CUDA_MPS_PIPE_DIRECTORY), which lets the teachers and the talker compute on
 # one GPU at the same time.
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
-# the talker and the drawing begin with them, and have the time of those trainings. The recogniser is
-# then not trained, and the decoder goes on without it.
+# the talker and the drawing begin with them, and have the time of those trainings. RECOGNISER is the
+# folder of an earlier run's recogniser (OUT/recogniser). With SPEECH_VAE none is trained, and without
+# that folder the decoder goes on without one.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
 # `image/recipe.sh`; VAE_OPTIONS, DECODER_OPTIONS and TALKER_OPTIONS are further options of their
 # trainings.
@@ -52,7 +53,9 @@ case $HALVES in
     *) echo "HALVES must be both, thinker, voices or speech, not $HALVES" >&2; exit 2 ;;
 esac
 THINKER_SECONDS=${THINKER_SECONDS:-$own}
+RECOGNISER=${RECOGNISER:-}
 RECOGNISER_SECONDS=${RECOGNISER_SECONDS:-$((TIME / 7))}
+[ -z "$RECOGNISER" ] || RECOGNISER_SECONDS=0
 VAE_SECONDS=${VAE_SECONDS:-$((TIME / 4))}
 DRAWING_LEAST=${DRAWING_LEAST:-360}
 SPEECH_VAE=${SPEECH_VAE:-}
@@ -105,8 +108,9 @@ bundled=sglang_omni/checkpoints/ming-mini
 read -r -a VAE <<< "${VAE_OPTIONS:---budget 110 --adversarial-from 2}"
 [ "$HALVES" != speech ] || VAE=(--start "$bundled/talker/vae/model.safetensors" "${VAE[@]}")
 read -r -a DECODER <<< "${DECODER_OPTIONS:---adversarial-from 0.05 --peak 4e-4}"
-# What the VAE's trainings take the perceptual loss from, once it is trained.
+# What the VAE's trainings take the perceptual loss from, as soon as there is one.
 recogniser=()
+[ -z "$RECOGNISER" ] || recogniser=(--recogniser "$RECOGNISER")
 read -r -a TALKER <<< "${TALKER_OPTIONS:---start $bundled/talker/model.safetensors}"
 here=cookbook.ming_mini_2
 
@@ -215,9 +219,11 @@ train_speech() {
         if [ "$HALVES" = speech ] && [ "$THINKER_GPU" != "$SPEECH_GPU" ]; then
             train_first_talker $((RECOGNISER_SECONDS + VAE_SECONDS)) & first=$!
         fi
-        train_voices train_ctc_recogniser "$SPEECH_GPU" "$OUT/recogniser" "$RECOGNISER_SECONDS" \
-            > "$OUT/train_recogniser.log" 2>&1
-        recogniser=(--recogniser "$OUT/recogniser")
+        if [ -z "$RECOGNISER" ]; then
+            train_voices train_ctc_recogniser "$SPEECH_GPU" "$OUT/recogniser" \
+                "$RECOGNISER_SECONDS" > "$OUT/train_recogniser.log" 2>&1
+            recogniser=(--recogniser "$OUT/recogniser")
+        fi
         train_voices train_vae "$SPEECH_GPU" "$OUT/speech" "$VAE_SECONDS" "${recogniser[@]}" \
             "${VAE[@]}" > "$OUT/train_vae.log" 2>&1
         # The last start that is given counts.
