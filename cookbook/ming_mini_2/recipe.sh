@@ -227,7 +227,7 @@ train_speech() {
         train_voices train_vae "$SPEECH_GPU" "$OUT/speech" "$VAE_SECONDS" "${recogniser[@]}" \
             "${VAE[@]}" > "$OUT/train_vae.log" 2>&1
         # The last start that is given counts.
-        [ -z "$first" ] || { wait "$first" && TALKER+=(--start "$OUT/first_talker"); }
+        [ -z "$first" ] || ! wait "$first" || TALKER+=(--start "$OUT/first_talker")
     fi
     # They take some seconds to begin and to save.
     seconds=$(($(left) - TIME / 70))
