@@ -63,6 +63,8 @@ IMAGE_VAE=${IMAGE_VAE:-}
 for folder in $SPEECH_VAE $IMAGE_VAE; do
     compgen -G "$folder/*vae-*.safetensors" > /dev/null || { echo "no weights of a VAE in $folder" >&2; exit 2; }
 done
+[ -z "$RECOGNISER" ] || compgen -G "$RECOGNISER/ctc_recogniser-*.safetensors" > /dev/null ||
+    { echo "no weights of a recogniser in $RECOGNISER" >&2; exit 2; }
 LEXICON=${LEXICON:-/usr/share/wordnet}
 VOCABULARY=${VOCABULARY:-}
 CORES=${CORES:-$(nproc --all)}
@@ -118,8 +120,8 @@ mkdir -p "$OUT/clips" "$EXPORT" "$DATA"
 OUT=$(cd "$OUT" && pwd) EXPORT=$(cd "$EXPORT" && pwd)
 # The thinker that drawing is learnt with: the folder of its tokenizer, and what it is when trained.
 model=$OUT/thinker/model trained=$OUT/thinker/checkpoint
-thinks() { [ "$own" != 0 ]; }
-thinks || model=$bundled trained=$bundled
+trains_thinker() { [ "$own" != 0 ]; }
+trains_thinker || model=$bundled trained=$bundled
 # One thread for each process that makes data.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # Each job is a group of processes, which ends as a whole.
@@ -139,22 +141,22 @@ on_gpu() { # GPU: what a program on it needs in its environment
 sooner() { echo $(($1 < $2 ? $1 : $2)); }
 
 python -m "$here.pack" --unpack
-if thinks && [ ! -f "$OUT/texts.jsonl" ]; then
+if trains_thinker && [ ! -f "$OUT/texts.jsonl" ]; then
     python -m "$here.thinker.spoken_texts" --output "$OUT/texts.jsonl" --count "$NUM_TEXTS" \
         --seed "$SEED" --lexicon "$LEXICON"
 fi
 make_clips() { # form, seconds, processes, hours
-    local place said=()
+    local place texts=()
     mapfile -t place < <(on_gpu "$CLIPS_GPU")
     # What a thinker must understand takes most of the texts, and only there is one to learn it.
-    ! thinks || said=(--texts "$OUT/texts.jsonl")
-    [ -z "$VOCABULARY" ] || said+=(--vocabulary "$VOCABULARY")
+    ! trains_thinker || texts=(--texts "$OUT/texts.jsonl")
+    [ -z "$VOCABULARY" ] || texts+=(--vocabulary "$VOCABULARY")
     env "${place[@]}" nice -n 10 python -m "$here.voices.corpus" \
         --output "$OUT/clips/$1" --form "$1" --hours "$4" --seconds "$2" --seed "$SEED" \
         --lexicon "$LEXICON" --processes "$3" --chunk-clips "$CHUNK_CLIPS" \
-        "${said[@]}" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
+        "${texts[@]}" > "$OUT/clips-$1.log" 2>&1 & running+=($!)
 }
-! thinks ||
+! trains_thinker ||
     make_clips natural "$(sooner "$THINKER_SECONDS" "$(left)")" "$NATURAL_PROCESSES" "$HOURS"
 make_clips locked "$(sooner "$LOCKED_SECONDS" "$(left)")" "$LOCKED_PROCESSES" "$HOURS"
 
@@ -238,7 +240,7 @@ train_speech() {
     return "$status"
 }
 thinking() {
-    if thinks; then
+    if trains_thinker; then
         # If the memory does not suffice, it goes on from what was saved, with smaller steps.
         { train_thinker || [ -d "$trained" ] || train_thinker TOKENS=49152; } \
             > "$OUT/thinker.log" 2>&1
@@ -253,16 +255,16 @@ think() {
     running+=("$thinking")
 }
 makers=("${running[@]}")
-thinks || think
+trains_thinker || think
 until compgen -G "$OUT/clips/*/chunk-*.npz" > /dev/null; do
     kill -0 "${makers[@]}" || { cat "$OUT"/clips-*.log; exit 1; }
     sleep 1
 done
 # After the first clips, since the training is tested with those.
-! thinks || make_clips steady "$(sooner "$THINKER_SECONDS" "$(left)")" 1 "$STEADY_HOURS"
+! trains_thinker || make_clips steady "$(sooner "$THINKER_SECONDS" "$(left)")" 1 "$STEADY_HOURS"
 nice -n 10 python -m "$here.export" --run "$OUT" --output "$EXPORT" --every "$EXPORT_SECONDS" \
     > "$OUT/export.log" 2>&1 & running+=($!)
-! thinks || think
+! trains_thinker || think
 speech=
 if [ "$HALVES" != thinker ]; then
     train_speech & speech=$!

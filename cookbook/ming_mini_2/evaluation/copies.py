@@ -20,10 +20,10 @@ import torch
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.train_talker import trained_vae
 from cookbook.ming_mini.vocoder import RATE
-from cookbook.ming_mini_2.evaluation.teachers import teacher_speech
+from cookbook.ming_mini_2.evaluation.teachers import teacher_clip, teacher_speech
 from cookbook.ming_mini_2.voices.layout import VOICES
 from cookbook.ming_mini_2.voices.speakers import PRESETS, VoiceSpeaker
-from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, Take, make_clips
+from cookbook.ming_mini_2.voices.synthesize import Form
 from measurement.edit_distance import edit_distance
 from measurement.environment import fingerprint
 from measurement.everyday_sentences import sample_sentences
@@ -32,12 +32,6 @@ from measurement.whisper_recogniser import WhisperRecogniser, number_words
 from sglang_omni.models.ming.speech.vae import AudioVAE
 
 Say = Callable[[str, VoiceSpeaker], np.ndarray]
-
-
-def clip(text: str, speaker: VoiceSpeaker, form: Form) -> np.ndarray:
-    """Return the clip of the corpus: float32 [n] at 44.1 kHz."""
-    (made,) = make_clips(SpeechJob(text, (Take(speaker),)), form)
-    return made.samples.astype(np.float32) / 32767
 
 
 @torch.no_grad()
@@ -81,11 +75,11 @@ def main() -> None:
     args = parser.parse_args()
     ways: dict[str, Say] = {
         "teacher": teacher_speech,
-        "clip": lambda text, speaker: clip(text, speaker, args.form),
+        "clip": lambda text, speaker: teacher_clip(text, speaker, args.form),
     }
     if args.vae is not None:
         vae = trained_vae(configurations(VOICES)[1], args.vae, torch.device("cpu"))
-        ways["copy"] = lambda text, speaker: copy(clip(text, speaker, args.form), vae)
+        ways["copy"] = lambda text, speaker: copy(teacher_clip(text, speaker, args.form), vae)
     hear, texts = WhisperRecogniser().words, sample_sentences(args.count, args.seed)
     said = [(text, PRESETS[number % len(PRESETS)]) for number, text in enumerate(texts)]
     rows = {

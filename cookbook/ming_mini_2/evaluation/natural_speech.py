@@ -107,10 +107,14 @@ def say_with(speech: ServedSpeaker, seed: int) -> SayWith:
     return say
 
 
-def measure_followed(speech: ServedSpeaker, texts: Sequence[str], seed: int) -> dict[str, Any]:
+def measure_instruction_following(
+    speech: ServedSpeaker, texts: Sequence[str], seed: int
+) -> dict[str, Any]:
     """Return how instructions are followed, and how the teacher itself follows them."""
     hear = WhisperRecogniser().words
-    taught = teach_in_turn(texts, lambda text, manner: teacher_clip(text, PRESETS[0], manner))
+    taught = teach_in_turn(
+        texts, lambda text, manner: teacher_clip(text, PRESETS[0], "locked", manner)
+    )
     teacher = measure_instructions(list(taught), hear)
     asked = ask_in_turn(texts, seed, say_with(speech, seed))
     return {
@@ -154,7 +158,7 @@ def measure(url: str, seed: int, count: int, parts: Sequence[str]) -> dict[str, 
         if "melody" in parts:
             rows["melody"] = measure_melody(speech, texts, seed)
         if "instructions" in parts:
-            rows["instructions"] = measure_followed(speech, texts[:100], seed)
+            rows["instructions"] = measure_instruction_following(speech, texts[:100], seed)
         if "manners" in parts:
             rows["manners"] = measure_manners(texts[:MANNER_TEXTS], say_with(speech, seed))
         if "cloning" in parts:

@@ -6,9 +6,10 @@ import numpy as np
 import soxr
 
 from cookbook.ming_mini.vocoder import RATE
-from cookbook.ming_mini_2.voices.manner import Manner
+from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner
 from cookbook.ming_mini_2.voices.speakers import VoiceSpeaker
 from cookbook.ming_mini_2.voices.synthesize import (
+    Form,
     SpeechJob,
     Take,
     analyse_speech,
@@ -34,11 +35,13 @@ def teacher_speech(text: str, speaker: VoiceSpeaker) -> np.ndarray:
     return wave
 
 
-def teacher_clip(text: str, speaker: VoiceSpeaker, manner: Manner) -> np.ndarray:
+def teacher_clip(
+    text: str, speaker: VoiceSpeaker, form: Form, manner: Manner = NEUTRAL
+) -> np.ndarray:
     """Return a text as a clip of the corpus has it, in a manner: float32 [n] at 44.1 kHz.
 
     Raises:
         SynthesisError: The teacher said nothing.
     """
-    (made,) = make_clips(SpeechJob(text, (Take(speaker, manner),)), "locked")
+    (made,) = make_clips(SpeechJob(text, (Take(speaker, manner),)), form)
     return made.samples.astype(np.float32) / 32767

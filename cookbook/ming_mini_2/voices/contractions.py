@@ -19,11 +19,14 @@ _IS = (
     "everything", "nobody",
 )  # fmt: skip
 _ENDINGS = {
-    "I am": "I'm",
+    "i am": "I'm",
     "let us": "let's",
     **{f"{one} are": f"{one}'re" for one in ("you", "we", "they")},
-    **{f"{one} will": f"{one}'ll" for one in ("I", "you", "he", "she", "it", "we", "they", "that")},
-    **{f"{one} would": f"{one}'d" for one in ("I", "you", "he", "she", "we", "they")},
+    **{
+        f"{one} will".lower(): f"{one}'ll"
+        for one in ("I", "you", "he", "she", "it", "we", "they", "that")
+    },
+    **{f"{one} would".lower(): f"{one}'d" for one in ("I", "you", "he", "she", "we", "they")},
     **{f"{one} is": f"{one}'s" for one in _IS},
 }
 NOUN_SHARE = 0.3
@@ -58,6 +61,5 @@ def shorten(text: str, rng: Random) -> str:
 def _replace(forms: dict[str, str], found: re.Match[str]) -> str:
     """Return the short form of what was found, with its capital letter."""
     long = found.group()
-    by_lower = {form.lower(): short for form, short in forms.items()}
-    short = by_lower[long.lower()]
+    short = forms[long.lower()]
     return short[0].upper() + short[1:] if long[0].isupper() else short

@@ -37,11 +37,15 @@ def test_an_unknown_half_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_weights_that_are_not_there_are_named(tmp_path: Path) -> None:
-    environment = {**os.environ, "OUT": str(tmp_path / "out"), "SPEECH_VAE": str(tmp_path)}
+@pytest.mark.parametrize(
+    ("setting", "part"),
+    [("SPEECH_VAE", "VAE"), ("IMAGE_VAE", "VAE"), ("RECOGNISER", "recogniser")],
+)
+def test_weights_that_are_not_there_are_named(tmp_path: Path, setting: str, part: str) -> None:
+    environment = {**os.environ, "OUT": str(tmp_path / "out"), setting: str(tmp_path)}
     done = subprocess.run(["bash", str(RECIPE)], env=environment, capture_output=True, text=True)
     assert done.returncode == 2
-    assert f"no weights of a VAE in {tmp_path}" in done.stderr
+    assert f"no weights of a {part} in {tmp_path}" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
