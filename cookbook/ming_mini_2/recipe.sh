@@ -34,7 +34,8 @@
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
 # the talker and the drawing begin with them, and have the time of those trainings. RECOGNISER is the
 # folder of an earlier run's recogniser (OUT/recogniser). With SPEECH_VAE none is trained, and without
-# that folder the decoder goes on without one.
+# that folder the decoder goes on without one. With VAE_SECONDS=0 the bundled VAE stays as it is: the
+# talker has all of the time, which suits one GPU.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
 # `image/recipe.sh`; VAE_OPTIONS, DECODER_OPTIONS and TALKER_OPTIONS are further options of their
 # trainings.
@@ -214,9 +215,12 @@ train_first_talker() { # seconds
         > "$OUT/train_first_talker.log" 2>&1
 }
 train_speech() {
-    local seconds decoder first='' status=0
+    local seconds decoder='' first='' status=0
     if [ -n "$SPEECH_VAE" ]; then
         take_weights "$SPEECH_VAE" "$OUT/speech"
+    elif [ "$VAE_SECONDS" = 0 ]; then
+        mkdir -p "$OUT/speech"
+        cp "$bundled/talker/vae/model.safetensors" "$OUT/speech/vae-1.safetensors"
     else
         if [ "$HALVES" = speech ] && [ "$THINKER_GPU" != "$SPEECH_GPU" ]; then
             train_first_talker $((RECOGNISER_SECONDS + VAE_SECONDS)) & first=$!
@@ -233,10 +237,12 @@ train_speech() {
     fi
     # They take some seconds to begin and to save.
     seconds=$(($(left) - TIME / 70))
-    train_decoder $((seconds - TIME / 70)) & decoder=$!
+    if [ -n "$SPEECH_VAE" ] || [ "$VAE_SECONDS" != 0 ]; then
+        train_decoder $((seconds - TIME / 70)) & decoder=$!
+    fi
     train_voices train_talker "$SPEECH_GPU" "$OUT/speech" "$seconds" --vae "$OUT/speech" \
         "${TALKER[@]}" > "$OUT/train_talker.log" 2>&1 || status=$?
-    wait "$decoder" || status=$?
+    [ -z "$decoder" ] || wait "$decoder" || status=$?
     return "$status"
 }
 thinking() {

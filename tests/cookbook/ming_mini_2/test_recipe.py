@@ -62,6 +62,36 @@ def test_a_trained_vae_is_taken_without_its_run(tmp_path: Path) -> None:
     assert {file.name for file in ours.iterdir()} == {"vae-1.safetensors", "latents.json"}
 
 
+@pytest.mark.parametrize(
+    ("settings", "trained"),
+    [
+        ("VAE_SECONDS=0", ["talker"]),
+        ("VAE_SECONDS=9", ["decoder", "recogniser", "talker", "vae"]),
+        ("VAE_SECONDS=9 SPEECH_VAE=earlier", ["decoder", "talker"]),
+    ],
+)
+def test_a_talker_learns_with_the_bundled_vae_or_another(
+    tmp_path: Path, settings: str, trained: list[str]
+) -> None:
+    """The function that trains the speaking half, with programs that only write their logs."""
+    text = RECIPE.read_text(encoding="utf-8")
+    function = re.search(r"^train_speech\(\).*?^}", text, re.MULTILINE | re.DOTALL)
+    assert function
+    weights = tmp_path / "bundled" / "talker" / "vae" / "model.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_text("bundled")
+    given = "OUT=. TIME=70 HALVES=both SPEECH_GPU=0 SPEECH_VAE= RECOGNISER= RECOGNISER_SECONDS=1"
+    fakes = "left() { echo 60; }; train_voices() { :; }; take_weights() { mkdir -p speech; }"
+    fakes += "; train_decoder() { : > train_decoder.log; }; recogniser=() VAE=() TALKER=()"
+    command = f"{given} bundled=bundled {settings}\n{fakes}\n{function[0]}\ntrain_speech"
+    subprocess.run(["bash", "-euc", command], cwd=tmp_path, check=True)
+    logs = sorted(log.name for log in tmp_path.glob("train_*.log"))
+    assert logs == [f"train_{name}.log" for name in trained]
+    kept = tmp_path / "speech" / "vae-1.safetensors"
+    assert kept.exists() == (trained == ["talker"])
+    assert not kept.exists() or kept.read_text() == "bundled"
+
+
 def test_a_thinker_alone_has_nearly_all_of_the_time_and_no_speech() -> None:
     """The lines that share the time out, with other settings."""
     text = RECIPE.read_text(encoding="utf-8")
