@@ -1,15 +1,16 @@
 """A recording that the default model knows, and what a client got back, measured."""
 
 import io
+import json
 import os
 import wave
 from pathlib import Path
 
-VOICES = Path(__file__).parents[2] / "sglang_omni/checkpoints/ming-mini/talker/data/voices"
-RECORDING = VOICES / "joe.flac"
+DATA = Path(__file__).parents[2] / "sglang_omni/checkpoints/ming-mini/talker/data"
+RECORDING = DATA / "voices/joe.flac"
 WAV_VARIABLE = "CLIENT_RECORDING_WAV"
 """The environment variable with the path of `RECORDING` as WAV, which needs no decoder."""
-SAID = "Please move the large chair to the window."
+SAID = json.loads((DATA / "voice_name.json").read_text(encoding="utf-8"))["joe"]["prompt_text"]
 # A sum that the default model knows, and its result.
 SUM, RESULT = "What is 17 + 25?", "42"
 LINE = "The river runs past the old mill."

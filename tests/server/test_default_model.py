@@ -15,9 +15,9 @@ import soundfile
 import soxr
 
 from cookbook.ming_mini_2.thinker.evaluation.first_prompts import ask_all, read_prompts
-from cookbook.ming_mini_2.voices.pack import PROMPTS
 from measurement.word_errors import count_word_errors
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
+from sglang_omni.models.ming.speech.voices import read_presets
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
 from tests.media.files import film
 from tests.server.running import HTTP, RunningServer
@@ -29,6 +29,11 @@ MODEL = "ming-omni"
 
 def recording(voice: str) -> bytes:
     return (MING_MINI / "talker" / "data" / "voices" / f"{voice}.flac").read_bytes()
+
+
+def recorded_texts() -> dict[str, str]:
+    """What each voice's recording says."""
+    return {preset.name: preset.text for preset in read_presets(MING_MINI / "talker")}
 
 
 def transcript(server: RunningServer, clip: bytes) -> str:
@@ -54,7 +59,7 @@ def wrong_words(said: str, heard: str) -> int:
 
 def test_recordings_are_written_down(default_server: RunningServer) -> None:
     wrong = total = 0
-    for voice, said in PROMPTS.items():
+    for voice, said in recorded_texts().items():
         heard = transcript(default_server, recording(voice))
         wrong += wrong_words(said, heard)
         total += len(said.split())
