@@ -19,10 +19,13 @@ SayAs = Callable[[str, dict[str, str]], np.ndarray]
 """A text and the fields of the voice to samples [n]."""
 
 
-def reference_fields(recording: np.ndarray) -> dict[str, str]:
-    """Return the fields of a speech request that clone a recording [n] of `REFERENCE_TEXT`."""
-    file = base64.b64encode(encode_wav(to_int16(recording), RATE)).decode()
-    return {"ref_audio": f"data:audio/wav;base64,{file}", "ref_text": REFERENCE_TEXT}
+def reference_fields(recording: np.ndarray, text: str) -> dict[str, str]:
+    """Return the fields of a speech request that clone a recording of a text.
+
+    The recording is int16 [n] at 44.1 kHz.
+    """
+    file = base64.b64encode(encode_wav(recording, RATE)).decode()
+    return {"ref_audio": f"data:audio/wav;base64,{file}", "ref_text": text}
 
 
 def clone_all(
@@ -30,7 +33,7 @@ def clone_all(
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Yield every speaker's number with a text in the cloned voice."""
     for number, recording in enumerate(recordings[: len(speakers)]):
-        fields = reference_fields(recording)
+        fields = reference_fields(to_int16(recording), REFERENCE_TEXT)
         for text in CLONE_TEXTS:
             yield number, say(text, fields)
 

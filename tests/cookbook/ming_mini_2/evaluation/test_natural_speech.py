@@ -53,11 +53,12 @@ def test_requests_carry_instructions_and_recordings() -> None:
     client = httpx.Client(base_url="http://server", transport=httpx.MockTransport(serve))
     speech = ServedSpeaker(client)
     speech.say("Hello.", "joe", 1, instructions={"speed": "slow"})
-    speech.say("Hello.", None, 1, **reference_fields(tone(1.0, 100, 100)))
+    speech.say("Hello.", None, 1, **reference_fields(np.arange(9, dtype=np.int16), "A text."))
     assert bodies[0]["instructions"] == {"speed": "slow"}
     assert bodies[0]["voice"] == "joe"
     assert "voice" not in bodies[1]
     assert bodies[1]["ref_audio"].startswith("data:audio/wav;base64,")
+    assert bodies[1]["ref_text"] == "A text."
 
 
 def test_the_melody_of_both_is_compared() -> None:
