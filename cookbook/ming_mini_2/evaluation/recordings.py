@@ -41,7 +41,12 @@ from sglang_omni.models.checksums import write_checksums
 from sglang_omni.models.ming.speech.voices import read_presets
 
 TEXTS = (
-    *PROMPTS.values(),
+    "Please move the large chair to the window.",
+    "The answer is in the small green book.",
+    "We can meet at the station on Friday.",
+    "There are seven birds in the old tree.",
+    "My sister has a garden behind the house.",
+    "The river runs past the mill to the sea.",
     "I think that we should wait for them outside.",
     "Would you like some bread and a glass of water?",
     "He put the yellow box on the top shelf.",

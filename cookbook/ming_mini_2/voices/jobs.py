@@ -8,7 +8,7 @@ from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import Split
 from cookbook.ming_mini_2.voices.instructions import draw_instruction
 from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner, draw_manner
-from cookbook.ming_mini_2.voices.speakers import PRESETS, Source, VoiceSpeaker
+from cookbook.ming_mini_2.voices.speakers import JOE, PRESETS, Source, VoiceSpeaker
 from cookbook.ming_mini_2.voices.synthesize import SpeechJob, Take, is_unchanged
 from cookbook.ming_mini_2.voices.texts import draw_texts, is_reserved
 
@@ -72,7 +72,7 @@ def _draw_source(sources: dict[Source, list[VoiceSpeaker]], rng: Random) -> Sour
     others = [one for one in sources if one.teacher != "formant" and one not in presets]
     draw = rng.random()
     if presets and draw < PRESET_SHARE:
-        return presets[0] if rng.random() < JOE_SHARE else rng.choice(presets)
+        return JOE if JOE in presets and rng.random() < JOE_SHARE else rng.choice(presets)
     if formants and draw > 1 - FORMANT_SHARE:
         return rng.choice(formants)
     return rng.choice(others or presets or formants)

