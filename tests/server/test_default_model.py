@@ -14,6 +14,7 @@ import pytest
 import soundfile
 import soxr
 
+from benchmarks.evaluation.datasets import bundled
 from cookbook.ming_mini_2.thinker.evaluation.first_prompts import ask_all, read_prompts
 from measurement.word_errors import count_word_errors
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
@@ -75,6 +76,19 @@ def test_a_spoken_question_is_written_down_and_not_answered(
 ) -> None:
     heard = transcript(default_server, speech(default_server, question, voice="joe").content)
     assert wrong_words(question, heard) == 0, heard
+
+
+def test_the_spoken_questions_of_the_benchmarks_are_understood(
+    default_server: RunningServer,
+) -> None:
+    rows = bundled.spoken()
+    wrong = [
+        wrong_words(row["question"], transcript(default_server, row["audio"]["bytes"]))
+        for row in rows
+    ]
+    # The model reads them all right on the machine that they were made on.
+    assert len(rows) == 6
+    assert sum(wrong) <= 2, wrong
 
 
 def test_the_sound_of_a_video_is_refused_by_name(default_server: RunningServer) -> None:
