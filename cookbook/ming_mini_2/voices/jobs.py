@@ -8,14 +8,14 @@ from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import Split
 from cookbook.ming_mini_2.voices.instructions import draw_instruction
 from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner, draw_manner
-from cookbook.ming_mini_2.voices.speakers import PRESETS, Source, VoiceSpeaker
+from cookbook.ming_mini_2.voices.speakers import JOAN, JOE, PRESETS, Source, VoiceSpeaker
 from cookbook.ming_mini_2.voices.synthesize import SpeechJob, Take, is_unchanged
 from cookbook.ming_mini_2.voices.texts import draw_texts, is_reserved
 
 PRESET_SHARE, FORMANT_SHARE = 0.62, 0.1
 """Shares of renderings of a preset's source, and of flite and espeak-ng."""
-DEFAULT_SHARE = 0.3
-"""Of the presets' renderings, of the default voice: most of what is asked for is said in it."""
+OFTEN, OFTEN_SHARE = (JOE, JOAN), 0.45
+"""Sources of most of the presets' renderings: the default voice, and the clearest one."""
 MANNER_SHARE = 0.45
 GIVEN_SHARE = 0.6
 """Of the texts of a corpus that also says given ones."""
@@ -72,8 +72,8 @@ def _draw_source(sources: dict[Source, list[VoiceSpeaker]], rng: Random) -> Sour
     others = [one for one in sources if one.teacher != "formant" and one not in presets]
     draw = rng.random()
     if presets and draw < PRESET_SHARE:
-        often = PRESETS[0].source in presets and rng.random() < DEFAULT_SHARE
-        return PRESETS[0].source if often else rng.choice(presets)
+        often = [one for one in OFTEN if one in presets]
+        return rng.choice(often if often and rng.random() < OFTEN_SHARE else presets)
     if formants and draw > 1 - FORMANT_SHARE:
         return rng.choice(formants)
     return rng.choice(others or presets or formants)
