@@ -7,10 +7,10 @@ import wave
 from pathlib import Path
 
 DATA = Path(__file__).parents[2] / "sglang_omni/checkpoints/ming-mini/talker/data"
-RECORDING = DATA / "voices/joe.flac"
+RECORDING = DATA / "voices/alpha.flac"
 WAV_VARIABLE = "CLIENT_RECORDING_WAV"
 """The environment variable with the path of `RECORDING` as WAV, which needs no decoder."""
-SAID = json.loads((DATA / "voice_name.json").read_text(encoding="utf-8"))["joe"]["prompt_text"]
+SAID = json.loads((DATA / "voice_name.json").read_text(encoding="utf-8"))["alpha"]["prompt_text"]
 # A sum that the default model knows, and its result.
 SUM, RESULT = "What is 17 + 25?", "42"
 LINE = "The river runs past the old mill."
