@@ -215,10 +215,11 @@ train_first_talker() { # seconds
         > "$OUT/train_first_talker.log" 2>&1
 }
 train_speech() {
-    local seconds decoder='' first='' status=0
+    local seconds decoder='' first='' keeps_vae='' status=0
     if [ -n "$SPEECH_VAE" ]; then
         take_weights "$SPEECH_VAE" "$OUT/speech"
     elif [ "$VAE_SECONDS" = 0 ]; then
+        keeps_vae=yes
         mkdir -p "$OUT/speech"
         cp "$bundled/talker/vae/model.safetensors" "$OUT/speech/vae-1.safetensors"
     else
@@ -237,7 +238,7 @@ train_speech() {
     fi
     # They take some seconds to begin and to save.
     seconds=$(($(left) - TIME / 70))
-    if [ -n "$SPEECH_VAE" ] || [ "$VAE_SECONDS" != 0 ]; then
+    if [ -z "$keeps_vae" ]; then
         train_decoder $((seconds - TIME / 70)) & decoder=$!
     fi
     train_voices train_talker "$SPEECH_GPU" "$OUT/speech" "$seconds" --vae "$OUT/speech" \

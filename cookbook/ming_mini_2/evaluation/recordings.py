@@ -149,7 +149,7 @@ def replace_recordings(checkpoint: Path, recordings: dict[str, VoiceRecording]) 
     write_checksums(checkpoint)
 
 
-def measure(
+def choose_and_report(
     name: str,
     candidates: Sequence[VoiceRecording],
     rounds: Sequence[Round],
@@ -190,7 +190,7 @@ def main() -> None:
         for name in args.voices:
             made = [VoiceRecording(text, recording(name, text, args.form)) for text in TEXTS]
             candidates = [chosen[name], *made]
-            chosen[name], rows[name] = measure(name, candidates, rounds, count_wrong)
+            chosen[name], rows[name] = choose_and_report(name, candidates, rounds, count_wrong)
             report = {
                 "evaluated_seed": args.evaluated_seed,
                 "words": words,

@@ -15,7 +15,8 @@ from cookbook.ming_mini_2.voices.texts import draw_texts, is_reserved
 PRESET_SHARE, FORMANT_SHARE = 0.62, 0.1
 """Shares of renderings of a preset's source, and of flite and espeak-ng."""
 OFTEN, OFTEN_SHARE = (JOE, JOAN), 0.45
-"""Sources of most of the presets' renderings: the default voice, and the clearest one."""
+"""The default voice and the clearest one, and the share of the presets' renderings that is theirs
+alone. All presets have even shares of the rest."""
 MANNER_SHARE = 0.45
 GIVEN_SHARE = 0.6
 """Of the texts of a corpus that also says given ones."""
