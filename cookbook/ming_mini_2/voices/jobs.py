@@ -17,7 +17,7 @@ PRESET_SHARE, FORMANT_SHARE = 0.62, 0.1
 OFTEN, OFTEN_SHARE = (JOE, JOAN), 0.45
 """The default voice and the clearest one, and the share of the presets' renderings that is theirs
 alone. All presets have even shares of the rest."""
-MANNER_SHARE = 0.45
+MANNER_SHARE = 0.6
 GIVEN_SHARE = 0.6
 """Of the texts of a corpus that also says given ones."""
 VARIANTS = 2
