@@ -30,8 +30,9 @@ NO_PROMPT, HISTORY_ONLY = 0.06, 0.03
 LADDER = (24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 """Latents that utterances are padded to; longer ones are left out."""
 PROMPT_LATENTS = 60
-PROMPT_TEXT, TEXT_A_LATENT = 97, 1.5
-"""Rows of the backbone there is room for: frame and the prompt's text, and text to say."""
+PROMPT_TEXT, TEXT_A_LATENT = 128, 1.5
+"""Rows of the backbone there is room for: frame, the prompt's text and an instruction, and text to
+say."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,8 @@ class Row:
 def row(frame: Frame, said: Utterance, prompt: Utterance | None, in_text: bool) -> Row:
     """Build the row of one utterance, with or without a voice prompt.
 
-    Without `in_text` the prompt is only part of the history, as it always is under an instruction.
+    Without `in_text` the prompt is only part of the history.
     """
-    in_text = in_text and len(said.instruction) == 0
     numbers = np.empty(0, dtype=np.int64) if prompt is None else _numbers(prompt)
     shown = numbers if in_text else numbers[:0]
     asked = prompt.tokens if prompt is not None and in_text else said.tokens[:0]

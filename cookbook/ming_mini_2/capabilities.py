@@ -33,6 +33,8 @@ SPEECH_ABILITIES: Mapping[str, object] = {
     "speech_tasks": ["speech"],
     # The texts that the talker learns have no others, and each ends in one.
     "speech_marks": ".,?!-'",
+    # A voice is lost within a second where its recording only primes the history.
+    "instructions_keep_prompt": True,
 }
 INSTRUCTION_FIELDS: Sequence[str] = ("emotion", "style", "speed", "pitch", "volume")
 """The fields of instructions that are taught; dialects are not."""

@@ -21,7 +21,12 @@ InstructionField = Literal["emotion", "dialect", "style", "speed", "pitch", "vol
 """What `instructions` may ask for; a free text is a style."""
 
 # What clients have no use for.
-_PRIVATE = ("transcription_prompt", "translation_prompt", "speech_marks")
+_PRIVATE = (
+    "transcription_prompt",
+    "translation_prompt",
+    "speech_marks",
+    "instructions_keep_prompt",
+)
 
 LANGUAGE_NAMES = {"en": "English", "zh": "Chinese"}
 
@@ -39,6 +44,8 @@ class Capabilities:
         voice_cloning: Whether it speaks in the voice of a recording.
         speech_marks: The punctuation, comma and full stop among it, that texts to speak are
             rewritten in, with a mark at the end of each; None if it takes any text.
+        instructions_keep_prompt: Whether the talker is given the words and the sound of a voice's
+            recording under `instructions` too. Otherwise the recording only primes its history.
         transcription_prompt: What the thinker is asked in front of a recording.
         transcription_languages: Languages that it writes down; None where that is not known.
         transcription_hints: Whether that prompt may go on with a language and words to expect.
@@ -65,6 +72,7 @@ class Capabilities:
     instruction_fields: tuple[InstructionField, ...] = get_args(InstructionField)
     voice_cloning: bool = True
     speech_marks: str | None = None
+    instructions_keep_prompt: bool = False
 
     @property
     def followed_fields(self) -> tuple[InstructionField, ...]:

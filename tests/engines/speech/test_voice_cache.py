@@ -92,6 +92,19 @@ def test_a_voice_without_known_words_only_primes_the_history(model: SpeechModule
     assert told.instruction == "{}"
 
 
+def test_a_talker_that_has_learnt_it_keeps_a_recordings_words_under_an_instruction(
+    model: SpeechModules,
+) -> None:
+    voice, style = model.voices["DB30"], SpeechStyle(instruction="{}")
+    asked = [
+        MingSpeechModel(model, keeps_prompt=keeps).prepare(TEXT, voice, style).prompt
+        for keeps in (False, True)
+    ]
+    assert [one.audio_patches for one in asked] == [0, len(voice.embeds)]
+    words = model.tokenizer.encode(voice.text or "")
+    assert len(asked[1].ids) == len(asked[0].ids) + len(words) + len(voice.embeds)
+
+
 def test_speech_goes_on_while_a_voice_is_made(
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,9 +45,15 @@ class MingSpeechInput:
 class MingSpeechModel:
     """Implements `SpeechModel` over the modules of a talker folder."""
 
-    def __init__(self, modules: SpeechModules, marks: str | None = None) -> None:
-        """Wrap the modules; `marks` are the punctuation that the talker knows, None if any."""
-        self.modules, self._marks = modules, marks
+    def __init__(
+        self, modules: SpeechModules, marks: str | None = None, keeps_prompt: bool = False
+    ) -> None:
+        """Wrap the modules.
+
+        `marks` are the punctuation that the talker knows, None if any; with `keeps_prompt` it is
+        given the words of a recording under instructions too.
+        """
+        self.modules, self._marks, self._keeps_prompt = modules, marks, keeps_prompt
         self.voices = modules.voices
         self.device = modules.talker.stop_head.weight.device
         self.info = SpeechModelInfo(
@@ -87,7 +93,8 @@ class MingSpeechModel:
         """See `SpeechModel`."""
         cfg = self.modules.talker.config.cfg_strength if style.cfg is None else style.cfg
         written = self._write(text) if style.description is None else text
-        prompt = self.modules.tokenizer.assemble(build_speech_prompt(written, voice, style))
+        asked = build_speech_prompt(written, voice, style, self._keeps_prompt)
+        prompt = self.modules.tokenizer.assemble(asked)
         return MingSpeechInput(prompt, voice, Sampling(cfg, style.sigma, style.temperature))
 
     def _write(self, text: str) -> str:
@@ -119,16 +126,20 @@ def max_patches(text: str, patch_s: float) -> int:
     return max(1, int(estimate_max_duration_s(text) / patch_s))
 
 
-def build_speech_prompt(text: str, voice: VoicePrompt, style: SpeechStyle) -> SpeechPrompt:
+def build_speech_prompt(
+    text: str, voice: VoicePrompt, style: SpeechStyle, keeps_prompt: bool = False
+) -> SpeechPrompt:
     """Return what the talker is given to speak `text`.
 
     Under a caption the recording only primes the history, as in the released demos: its words
-    would set the tone that the caption is to set.
+    would set the tone that the caption is to set. A talker that has learnt both at once keeps them
+    (`keeps_prompt`), and the voice with them.
     """
+    has_words = keeps_prompt or style.instruction is None
     return SpeechPrompt(
         text,
         description=SPEECH_TASK if style.description is None else style.description,
-        prompt_text=voice.text if style.instruction is None else None,
+        prompt_text=voice.text if has_words else None,
         prompt_patches=len(voice.embeds),
         speakers=0 if voice.speaker is None else 1,
         instruction=style.instruction,

@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+import torch
 
 from cookbook.ming_mini.batches import prompt_frame, row
 from cookbook.ming_mini.sentences import Split
@@ -23,8 +24,11 @@ from cookbook.ming_mini_2.voices.manner import (
     manner_from_json,
     manner_to_json,
 )
-from sglang_omni.models.ming.speech.prompt import PromptTokenizer, SpeechPrompt
+from sglang_omni.models.ming.speech.model import build_speech_prompt
+from sglang_omni.models.ming.speech.prompt import PromptTokenizer
+from sglang_omni.models.ming.speech.voices import VoicePrompt
 from sglang_omni.models.ming.speech_text import MingSpeechText
+from sglang_omni.models.speech_text import SpeechStyle
 from sglang_omni.protocol.speech import SpeechOptions
 
 MAX_ROWS = 90
@@ -105,19 +109,20 @@ def test_the_training_row_of_an_instruction_is_the_servers_prompt(
     voice_tokenizer: PromptTokenizer,
 ) -> None:
     text, instruction = "Good evening.", served_instruction("Speak slowly, please.")
-    wanted = voice_tokenizer.assemble(
-        SpeechPrompt(text, prompt_text=None, prompt_patches=3, instruction=instruction)
-    )
+    voice = VoicePrompt("me", "It is late.", torch.zeros(20, 64), torch.zeros(5, 8), None)
     said, prompt = (
         Utterance(0, first, 5, np.array(voice_tokenizer.encode(words)), 1.0, ids)
         for first, words, ids in (
             (10, text, np.array(voice_tokenizer.encode(instruction))),
-            (1, "Not shown.", np.empty(0, dtype=np.int64)),
+            (1, "It is late.", np.empty(0, dtype=np.int64)),
         )
     )
-    built = row(prompt_frame(voice_tokenizer), said, prompt, in_text=True)
-    assert tuple(built.ids[: len(wanted.ids)]) == wanted.ids
-    assert built.audio_row == wanted.audio_row == len(wanted.ids)
-    # The recording only primes the history.
-    assert built.history[-5:].tolist() == [1, 2, 3, 4, 5]
-    assert built.audio.tolist() == [10, 11, 12, 13]
+    for keeps in (True, False):
+        style = SpeechStyle(instruction=instruction)
+        wanted = voice_tokenizer.assemble(build_speech_prompt(text, voice, style, keeps))
+        built = row(prompt_frame(voice_tokenizer), said, prompt, in_text=keeps)
+        assert tuple(built.ids[: len(wanted.ids)]) == wanted.ids
+        assert built.audio_row == wanted.audio_row
+        assert built.history[-5:].tolist() == [1, 2, 3, 4, 5]
+        shown = [1, 2, 3, 4, 5] if keeps else []
+        assert built.audio.tolist() == [*shown, 10, 11, 12, 13]
