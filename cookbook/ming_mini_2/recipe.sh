@@ -108,9 +108,9 @@ read -r -a THINKER <<< "${THINKER_SETTINGS:-TOKENS=98304 RATE=1.3e-3 SAMPLED=100
 read -r -a DRAWING <<< "${DRAWING_SETTINGS:-}"
 # Discriminators make a step four times as long, so only the decoder is trained with them, later.
 bundled=sglang_omni/checkpoints/ming-mini
-read -r -a VAE <<< "${VAE_OPTIONS:---budget 110 --adversarial-from 2}"
+read -r -a VAE <<< "${VAE_OPTIONS:---budget 110 --adversarial-from 2 --perceptual 4}"
 [ "$HALVES" != speech ] || VAE=(--start "$bundled/talker/vae/model.safetensors" "${VAE[@]}")
-read -r -a DECODER <<< "${DECODER_OPTIONS:---adversarial-from 0.05 --peak 4e-4}"
+read -r -a DECODER <<< "${DECODER_OPTIONS:---adversarial-from 0.05 --peak 4e-4 --perceptual 4}"
 # What the VAE's trainings take the perceptual loss from, as soon as there is one.
 recogniser=()
 [ -z "$RECOGNISER" ] || recogniser=(--recogniser "$RECOGNISER")

@@ -159,8 +159,8 @@ def test_programs_have_the_options_of_the_recipe(program: str, options: set[str]
 @pytest.mark.parametrize(
     ("part", "program", "some"),
     [
-        ("VAE", "train_vae", {"--budget", "--adversarial-from"}),
-        ("DECODER", "train_vae", {"--adversarial-from", "--peak"}),
+        ("VAE", "train_vae", {"--budget", "--adversarial-from", "--perceptual"}),
+        ("DECODER", "train_vae", {"--adversarial-from", "--peak", "--perceptual"}),
         ("TALKER", "train_talker", {"--start"}),
     ],
 )
