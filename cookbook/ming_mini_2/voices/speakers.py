@@ -5,7 +5,7 @@ after its analysis, so that one rendering of a text gives clips of several speak
 """
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Literal
 
 from cookbook.ming_mini.speakers import PRESETS as FORMANT_PRESETS
@@ -34,6 +34,8 @@ class VoiceSpeaker:
 
 
 JOE = Source("piper")
+MOST = 0.7
+"""The share of the first table in an uneven mix."""
 
 
 def mix_of(*tables: str) -> Source:
@@ -66,9 +68,18 @@ HELD_OUT_COUNT = 10
 
 
 def natural_sources() -> tuple[Source, ...]:
-    """Return every source of the neural teachers: the tables, their even mixes, and Piper."""
+    """Return every source of the neural teachers: Piper, the tables, and their mixes.
+
+    Mixes are of two tables evenly, of two unevenly, and of three. The even ones come first, because
+    the place in this order says which variants are held out.
+    """
     pairs = [mix_of(*pair) for pair in combinations(TABLES, 2)]
-    return (JOE, *(mix_of(table) for table in TABLES), *pairs)
+    uneven = [
+        Source("kokoro", ((most, MOST), (least, 1 - MOST)))
+        for most, least in permutations(TABLES, 2)
+    ]
+    triples = [mix_of(*triple) for triple in combinations(TABLES, 3)]
+    return (JOE, *(mix_of(table) for table in TABLES), *pairs, *uneven, *triples)
 
 
 def all_variants() -> tuple[VoiceSpeaker, ...]:
@@ -87,8 +98,12 @@ def all_variants() -> tuple[VoiceSpeaker, ...]:
 
 
 def source_name(source: Source) -> str:
-    """Return a name for a source of a neural teacher."""
-    return "joe" if source.teacher == "piper" else "-".join(table[3:] for table, _ in source.mix)
+    """Return a name for a source of a neural teacher; shares of an uneven mix are in percent."""
+    if source.teacher == "piper":
+        return "joe"
+    is_even = len({share for _, share in source.mix}) == 1
+    parts = (table[3:] + ("" if is_even else f"{share:.0%}") for table, share in source.mix)
+    return "-".join(parts)
 
 
 def training_speakers() -> tuple[VoiceSpeaker, ...]:

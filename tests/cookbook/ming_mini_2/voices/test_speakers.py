@@ -14,6 +14,7 @@ from cookbook.ming_mini_2.voices.speakers import (
     PRESETS,
     all_variants,
     held_out_speakers,
+    natural_sources,
     training_speakers,
 )
 from cookbook.ming_mini_2.voices.synthesize import SpeechJob
@@ -22,6 +23,19 @@ from measurement.everyday_sentences import sample_sentences
 from sglang_omni.models.ming.text.marks import write_in_marks
 
 pytest.importorskip("chatterbot_corpus", reason="its sentences are kept for the evaluation")
+
+HELD_OUT = [
+    "joe+3",
+    "gongitsune-2.5",
+    "nezumi+1.5",
+    "kumo-4",
+    "alpha-gongitsune-1",
+    "alpha-nezumi+3",
+    "alpha-kumo-4",
+    "gongitsune-nezumi-1",
+    "gongitsune-tebukuro+3",
+    "nezumi-tebukuro+0",
+]
 
 
 @pytest.fixture
@@ -41,6 +55,14 @@ def test_held_out_speakers_are_natural_and_not_trained_on() -> None:
     assert len(held) == 10
     assert not set(held) & set(training_speakers())
     assert {speaker.source.teacher for speaker in held} == {"piper", "kokoro"}
+
+
+def test_more_mixes_leave_the_same_speakers_held_out() -> None:
+    """Results of clones are of the same voices as before there were uneven mixes."""
+    assert [speaker.name for speaker in held_out_speakers()] == HELD_OUT
+    mixes = [one.mix for one in natural_sources() if one.mix]
+    assert len(set(mixes)) == len(mixes) == 5 + 10 + 20 + 10
+    assert all(sum(share for _, share in mix) == pytest.approx(1) for mix in mixes)
 
 
 def test_takes_of_a_job_share_source_and_speed(jobs: list[SpeechJob]) -> None:
