@@ -12,7 +12,7 @@ from cookbook.ming_mini_2.voices.speakers import JOAN, JOE, PRESETS, Source, Voi
 from cookbook.ming_mini_2.voices.synthesize import SpeechJob, Take, is_unchanged
 from cookbook.ming_mini_2.voices.texts import draw_texts, is_reserved
 
-PRESET_SHARE, FORMANT_SHARE = 0.62, 0.1
+PRESET_SHARE, FORMANT_SHARE = 0.62, 0.05
 """Shares of renderings of a preset's source, and of flite and espeak-ng."""
 OFTEN, OFTEN_SHARE = (JOE, JOAN), 0.45
 """The default voice and the clearest one, and the share of the presets' renderings that is theirs
