@@ -93,8 +93,8 @@ class MingSpeechModel:
         """See `SpeechModel`."""
         cfg = self.modules.talker.config.cfg_strength if style.cfg is None else style.cfg
         written = self._write(text) if style.description is None else text
-        asked = build_speech_prompt(written, voice, style, self._keeps_prompt)
-        prompt = self.modules.tokenizer.assemble(asked)
+        parts = build_speech_prompt(written, voice, style, self._keeps_prompt)
+        prompt = self.modules.tokenizer.assemble(parts)
         return MingSpeechInput(prompt, voice, Sampling(cfg, style.sigma, style.temperature))
 
     def _write(self, text: str) -> str:
