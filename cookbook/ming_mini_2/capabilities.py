@@ -33,7 +33,7 @@ SPEECH_ABILITIES: Mapping[str, object] = {
     "speech_tasks": ["speech"],
     # The texts that the talker learns have no others, and each ends in one.
     "speech_marks": ".,?!-'",
-    # A voice is lost within a second where its recording only primes the history.
+    # A recording that only primes the history is gone from it after 1.3 s, and the voice with it.
     "instructions_keep_prompt": True,
 }
 INSTRUCTION_FIELDS: Sequence[str] = ("emotion", "style", "speed", "pitch", "volume")

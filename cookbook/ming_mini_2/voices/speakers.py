@@ -34,7 +34,7 @@ class VoiceSpeaker:
 
 
 JOE = Source("piper")
-MOST = 0.7
+UNEVEN_SHARE = 0.7
 """The share of the first table in an uneven mix."""
 
 
@@ -75,8 +75,8 @@ def natural_sources() -> tuple[Source, ...]:
     """
     pairs = [mix_of(*pair) for pair in combinations(TABLES, 2)]
     uneven = [
-        Source("kokoro", ((most, MOST), (least, 1 - MOST)))
-        for most, least in permutations(TABLES, 2)
+        Source("kokoro", ((first, UNEVEN_SHARE), (second, 1 - UNEVEN_SHARE)))
+        for first, second in permutations(TABLES, 2)
     ]
     triples = [mix_of(*triple) for triple in combinations(TABLES, 3)]
     return (JOE, *(mix_of(table) for table in TABLES), *pairs, *uneven, *triples)

@@ -113,8 +113,11 @@ class MingFamily(ModelFamily):
         from sglang_omni.models.ming.speech.model import MingSpeechModel
         from sglang_omni.models.ming.speech.modules import load_modules
 
-        modules, able = load_modules(checkpoint, device, dtype), self.capabilities(checkpoint)
-        return MingSpeechModel(modules, able.speech_marks, able.instructions_keep_prompt)
+        modules = load_modules(checkpoint, device, dtype)
+        capabilities = self.capabilities(checkpoint)
+        return MingSpeechModel(
+            modules, capabilities.speech_marks, capabilities.instructions_keep_prompt
+        )
 
     def image_format(self, checkpoint: Path, chat: ChatFormat) -> MingImageFormat:
         """See `ModelFamily`."""
