@@ -28,11 +28,22 @@ def teacher_speech(text: str, speaker: VoiceSpeaker) -> np.ndarray:
     Raises:
         SynthesisError: The teacher said nothing.
     """
+    if (speaker.semitones, speaker.size) != (0.0, 1.0):
+        return resynthesised_speech(text, speaker)
+    samples, rate = speak(text, speaker.source)
+    return soxr.resample(samples, rate, RATE).astype(np.float32)
+
+
+@lru_cache(maxsize=256)
+def resynthesised_speech(text: str, speaker: VoiceSpeaker) -> np.ndarray:
+    """Return a text as `teacher_speech` does, but of a vocoder whoever speaks: float32 [n].
+
+    Raises:
+        SynthesisError: The teacher said nothing.
+    """
     samples, rate = speak(text, speaker.source)
     wave = soxr.resample(samples, rate, RATE).astype(np.float32)
-    if (speaker.semitones, speaker.size) != (0.0, 1.0):
-        return make_take(analyse_speech(samples, rate), Take(speaker), "free", wave)
-    return wave
+    return make_take(analyse_speech(samples, rate), Take(speaker), "free", wave)
 
 
 def teacher_clip(

@@ -8,15 +8,15 @@ from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import Split
 from cookbook.ming_mini_2.voices.instructions import draw_instruction
 from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner, draw_manner
-from cookbook.ming_mini_2.voices.speakers import JOAN, JOE, PRESETS, Source, VoiceSpeaker
+from cookbook.ming_mini_2.voices.speakers import PRESETS, Source, VoiceSpeaker
 from cookbook.ming_mini_2.voices.synthesize import SpeechJob, Take, is_unchanged
 from cookbook.ming_mini_2.voices.texts import draw_texts, is_reserved
 
-PRESET_SHARE, FORMANT_SHARE = 0.62, 0.05
+PRESET_SHARE, FORMANT_SHARE = 0.58, 0.05
 """Shares of renderings of a preset's source, and of flite and espeak-ng."""
-OFTEN, OFTEN_SHARE = (JOE, JOAN), 0.45
-"""The default voice and the clearest one, and the share of the presets' renderings that is theirs
-alone. All presets have even shares of the rest."""
+DEFAULT_SHARE = 0.4
+"""The share of the presets' renderings that is the default voice's alone. All presets have even
+shares of the rest."""
 MANNER_SHARE = 0.6
 GIVEN_SHARE = 0.6
 """Of the texts of a corpus that also says given ones."""
@@ -73,8 +73,8 @@ def _draw_source(sources: dict[Source, list[VoiceSpeaker]], rng: Random) -> Sour
     others = [one for one in sources if one.teacher != "formant" and one not in presets]
     draw = rng.random()
     if presets and draw < PRESET_SHARE:
-        often = [one for one in OFTEN if one in presets]
-        return rng.choice(often if often and rng.random() < OFTEN_SHARE else presets)
+        often = PRESETS[0].source in presets and rng.random() < DEFAULT_SHARE
+        return PRESETS[0].source if often else rng.choice(presets)
     if formants and draw > 1 - FORMANT_SHARE:
         return rng.choice(formants)
     return rng.choice(others or presets or formants)

@@ -16,7 +16,7 @@ Level = Literal["low", "medium", "high"]
 Emotion = Literal["happy", "sad"]
 Style = Literal["whisper", "monotone", "lively"]
 
-PACES: Mapping[str, float] = {"slow": 0.75, "medium": 1.0, "fast": 1.3}
+PACES: Mapping[str, float] = {"slow": 0.8, "medium": 1.0, "fast": 1.25}
 SEMITONES: Mapping[str, float] = {"low": -4.0, "medium": 0.0, "high": 4.0}
 """Piper's melody differs by up to three semitones from one rendering of a text to the next."""
 GAINS: Mapping[str, float] = {"low": 0.4, "medium": 1.0, "high": 1.6}

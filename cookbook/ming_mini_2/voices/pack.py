@@ -24,12 +24,12 @@ from sglang_omni.models.checksums import write_checksums
 # In the order of the list of voices: the first is a server's default. The first four texts
 # were chosen by `evaluation.recordings` with the bundled weights.
 PROMPTS = {
+    "joan": "The river runs past the mill to the sea.",
     "joe": "She just bought a very good coat for the winter.",
     "alpha": "There are seven birds in the old tree.",
     "kumo": "My sister has a garden behind the house.",
     "tebukuro": "He put the yellow box on the top shelf.",
     "gongitsune": "My sister has a garden behind the house.",
-    "joan": "The river runs past the mill to the sea.",
 }
 
 

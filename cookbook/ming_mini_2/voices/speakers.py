@@ -43,16 +43,15 @@ def mix_of(*tables: str) -> Source:
     return Source("kokoro", tuple((table, 1 / len(tables)) for table in tables))
 
 
-JOAN = mix_of("jf_alpha", "jm_kumo")
 PRESETS = (
+    VoiceSpeaker("joan", mix_of("jf_alpha", "jm_kumo")),
     VoiceSpeaker("joe", JOE),
     VoiceSpeaker("alpha", mix_of("jf_alpha")),
     VoiceSpeaker("kumo", mix_of("jm_kumo")),
     VoiceSpeaker("tebukuro", mix_of("jf_tebukuro")),
     VoiceSpeaker("gongitsune", mix_of("jf_gongitsune")),
-    VoiceSpeaker("joan", JOAN),
 )
-"""The voices of the packed model, the first its default."""
+"""The voices of the packed model; the first, and clearest, is its default."""
 
 # Semitones and sizes of the variants of each natural source: a smaller speaker is higher.
 CHANGES = (

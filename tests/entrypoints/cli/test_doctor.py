@@ -42,7 +42,7 @@ def test_this_machine_can_serve_the_bundled_model(capsys: pytest.CaptureFixture[
     assert status == 0
     assert all(check["outcome"] != "problem" for check in found.values())
     assert found["checkpoint"]["text"] == "ming-mini, complete"
-    assert "joe" in found["voices"]["text"]
+    assert "joan" in found["voices"]["text"]
     assert "sglang" in found["packages"]["text"]
 
 

@@ -211,10 +211,10 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     [
         (
             ["--voice", "nobody"],
-            "'nobody' is not in the checkpoint; it has: joe, alpha, kumo, tebukuro, gongitsune, "
-            "joan",
+            "'nobody' is not in the checkpoint; it has: joan, joe, alpha, kumo, tebukuro, "
+            "gongitsune",
         ),
-        (["--voice-alias", "alloy=nobody"], "it has: joe, alpha, kumo, tebukuro, gongitsune, "),
+        (["--voice-alias", "alloy=nobody"], "it has: joan, joe, alpha, kumo, tebukuro, "),
         (["--voice-alias", "joe=alpha"], "'joe' is itself a preset"),
         (["--served-model-name", ""], "served_model_name must not be empty"),
         (["--voices-dir", "/proc/voices"], "voices_dir /proc/voices: No such file"),

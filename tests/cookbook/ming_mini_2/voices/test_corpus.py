@@ -23,7 +23,7 @@ def test_a_chunk_has_the_arrays_that_both_halves_read(voice_clips: list[VoiceCli
         json.loads(arrays[name].tobytes()) for name in ("texts", "voices", "manners")
     )
     assert texts == [clip.text for clip in voice_clips]
-    assert voices == ["joe", "joe", "alpha", "alpha"]
+    assert voices == ["joan", "joan", "joe", "joe"]
     assert [bool(one) for one in manners] == [False, False, True, False]
     assert manners[2] == {"speed": "slow", "instruction": voice_clips[2].take.instruction}
 

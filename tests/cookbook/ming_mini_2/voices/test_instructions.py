@@ -83,7 +83,7 @@ def test_a_neutral_manner_has_no_instruction_and_changes_nothing() -> None:
 
 def test_features_combine() -> None:
     controls = controls_of(Manner(speed="fast", pitch="low", emotion="sad"))
-    assert controls.pace == pytest.approx(1.3 * 0.85)
+    assert controls.pace == pytest.approx(1.25 * 0.85)
     assert controls.melody.semitones == pytest.approx(-5.5)
     assert controls.is_voiced
     assert not controls_of(Manner(style="whisper")).is_voiced

@@ -81,13 +81,10 @@ def test_every_preset_and_every_teacher_speaks_and_some_follow_instructions(
     assert 0.1 < sum(bool(take.instruction) for take in takes) / len(takes) < 0.6
 
 
-def test_the_default_voice_and_the_clearest_speak_most_of_the_presets(
-    jobs: list[SpeechJob],
-) -> None:
-    first = [job.takes[0].speaker.name for job in jobs]
-    counts = {speaker.name: first.count(speaker.name) for speaker in PRESETS}
-    often = [counts.pop("joe"), counts.pop("joan")]
-    assert min(often) > 1.5 * max(counts.values())
+def test_the_default_voice_speaks_most_of_the_presets(jobs: list[SpeechJob]) -> None:
+    first = [job.takes[0].speaker for job in jobs]
+    counts = [first.count(speaker) for speaker in PRESETS]
+    assert counts[0] > 2 * max(counts[1:])
 
 
 def test_other_seeds_have_other_texts(lexicon: Lexicon) -> None:
