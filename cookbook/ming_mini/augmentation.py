@@ -55,7 +55,10 @@ def locked(latent: int) -> Changes:
 def change_chunk(
     chunk: Chunk, speed: int, changes: Changes, rng: Random, device: torch.device
 ) -> Chunk:
-    """Return a copy of a chunk with other latents, at `speed` percent; it is made on the device."""
+    """Return a copy of a chunk with other latents, at `speed` percent; it is made on the device.
+
+    It has no recordings: those of the chunk are of the same speakers.
+    """
     # Played at this speed, a second has as many samples as before.
     played = resample(torch.from_numpy(chunk.samples).to(device).float(), speed, 100)
     samples = played.round().clamp(-32767, 32767).short().cpu().numpy()

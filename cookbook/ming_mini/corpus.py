@@ -26,11 +26,25 @@ PRESET_SHARE = 0.5
 
 
 @dataclass(frozen=True)
+class Recordings:
+    """Speech of some clips as people upload it, in a row: `samples` int16 [n].
+
+    `locked` int16 [n] is the same with locked pulses. Recording i is between offsets[i] and
+    offsets[i + 1], and says what clip `clips[i]` of its chunk says.
+    """
+
+    samples: np.ndarray
+    locked: np.ndarray
+    offsets: np.ndarray
+    clips: np.ndarray
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Clips in a row: `samples` int16 [n]; clip i is samples[offsets[i] : offsets[i + 1]].
 
     `instructions` has the rendered instruction of every clip, "" for none; it is empty where no
-    clip has one.
+    clip has one. `recordings` are voice prompts besides the clips.
     """
 
     samples: np.ndarray
@@ -38,10 +52,19 @@ class Chunk:
     speakers: np.ndarray
     texts: tuple[str, ...]
     instructions: tuple[str, ...] = ()
+    recordings: Recordings | None = None
 
     def clip(self, index: int) -> np.ndarray:
         """Return the samples of one clip."""
         return self.samples[self.offsets[index] : self.offsets[index + 1]]
+
+    def recorded(self) -> "Chunk | None":
+        """Return the recordings as clips; None without any."""
+        some = self.recordings
+        if some is None or len(some.clips) == 0:
+            return None
+        texts = tuple(self.texts[index] for index in some.clips)
+        return Chunk(some.samples, some.offsets, self.speakers[some.clips], texts)
 
 
 def jobs(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -103,10 +104,13 @@ class SpeechBuffer:
     def add(self, chunks: Iterable[Chunk]) -> None:
         """Append chunks while there is room."""
         for chunk in chunks:
-            room = len(self._samples) - self.length
-            new = torch.from_numpy(chunk.samples[:room])
-            self._samples[self.length : self.length + len(new)] = new.to(self._samples.device)
-            self.length += len(new)
+            self.append(chunk.samples)
+
+    def append(self, samples: np.ndarray) -> None:
+        """Append samples int16 [n] while there is room."""
+        new = torch.from_numpy(samples[: len(self._samples) - self.length])
+        self._samples[self.length : self.length + len(new)] = new.to(self._samples.device)
+        self.length += len(new)
 
     def places(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
         """Return the starts of random crops: int64 [count, 1] on the host.

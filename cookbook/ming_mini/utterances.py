@@ -149,12 +149,21 @@ class Library:
         for index, first in self._encode(chunk, range(len(said)), said, ahead=False):
             spoken = Utterance(speakers[index], first, said[index], tokens[index], seconds[index])
             self.tables.add_utterance(replace(spoken, instruction=captions[index]))
+        plain = [index for index, caption in enumerate(captions) if len(caption) == 0]
+        self._add_prompts(chunk, tokens, plain)
+        if (some := chunk.recordings) and (recorded := chunk.recorded()):
+            said_in = [tokens[index] for index in some.clips]
+            self._add_prompts(recorded, said_in, range(len(said_in)))
+
+    def _add_prompts(
+        self, chunk: Chunk, tokens: Sequence[np.ndarray], clips: Iterable[int]
+    ) -> None:
+        """Encode and add those of the clips that are as long as a voice prompt."""
+        lengths = np.diff(chunk.offsets)
+        seconds, speakers = lengths / RATE, chunk.speakers.tolist()
+        needed = [int(-(-length // self._patch_samples)) for length in lengths]
         low, high = PROMPT_SECONDS
-        short = [
-            index
-            for index, length in enumerate(seconds)
-            if low <= length <= high and len(captions[index]) == 0
-        ]
+        short = [index for index in clips if low <= seconds[index] <= high]
         for index, first in self._encode(chunk, short, needed, ahead=True):
             spoken = Utterance(speakers[index], first, needed[index], tokens[index], seconds[index])
             self.tables.add_prompt(spoken)

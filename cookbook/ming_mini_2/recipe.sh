@@ -6,11 +6,11 @@
 # The call ends SECONDS_OF_TRAINING after it begins, and packs. On THINKER_GPU the thinker is trained
 # for THINKER_SECONDS beside the teachers, and what is left of the time is for learning to draw, if
 # that is DRAWING_LEAST seconds or more. On SPEECH_GPU the CTC recogniser is trained for
-# RECOGNISER_SECONDS, the VAE with its perceptual loss for VAE_SECONDS, and the talker for all that is
-# left. Clips are made from the first second on: resynthesised ones for both
-# halves, and for the thinker the teachers' own speech and the first recipe's steady voices; Kokoro
-# speaks on CLIPS_GPU. Makers of data have a lower priority than trainings. A part that fails does not
-# end the others.
+# RECOGNISER_SECONDS, the VAE with its perceptual loss for VAE_SECONDS, its encoder on recordings for
+# ENCODER_SECONDS, and the talker for all that is left. Clips are made from the first second on:
+# resynthesised ones for both halves, and for the thinker the teachers' own speech and the first
+# recipe's steady voices; Kokoro speaks on CLIPS_GPU. Makers of data have a lower priority than
+# trainings. A part that fails does not end the others.
 #
 # HALVES=thinker trains the thinking half alone: it has all of the time, and the GPU beside the
 # teachers; `pack` takes the speaking half of the bundled checkpoint. There is no drawing then.
@@ -34,8 +34,9 @@
 # SPEECH_VAE and IMAGE_VAE are folders of weights that an earlier run left (OUT/speech, OUT/image/vae):
 # the talker and the drawing begin with them, and have the time of those trainings. RECOGNISER is the
 # folder of an earlier run's recogniser (OUT/recogniser). With SPEECH_VAE none is trained, and without
-# that folder the decoder goes on without one. With VAE_SECONDS=0 the bundled VAE stays as it is: the
-# talker has all of the time, which suits one GPU.
+# that folder the decoder goes on without one. With VAE_SECONDS=0 only
+# the encoder of the bundled VAE is trained: the talker has nearly all of the time, which suits one
+# GPU. The encoder of SPEECH_VAE is not trained again.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
 # `image/recipe.sh`; VAE_OPTIONS, DECODER_OPTIONS and TALKER_OPTIONS are further options of their
 # trainings.
@@ -58,8 +59,10 @@ RECOGNISER=${RECOGNISER:-}
 RECOGNISER_SECONDS=${RECOGNISER_SECONDS:-$((TIME / 7))}
 [ -z "$RECOGNISER" ] || RECOGNISER_SECONDS=0
 VAE_SECONDS=${VAE_SECONDS:-$((TIME / 4))}
+ENCODER_SECONDS=${ENCODER_SECONDS:-$((TIME / 8))}
 DRAWING_LEAST=${DRAWING_LEAST:-360}
 SPEECH_VAE=${SPEECH_VAE:-}
+[ -z "$SPEECH_VAE" ] || ENCODER_SECONDS=0
 IMAGE_VAE=${IMAGE_VAE:-}
 for folder in $SPEECH_VAE $IMAGE_VAE; do
     compgen -G "$folder/*vae-*.safetensors" > /dev/null || { echo "no weights of a VAE in $folder" >&2; exit 2; }
@@ -235,6 +238,10 @@ train_speech() {
             "${VAE[@]}" > "$OUT/train_vae.log" 2>&1
         # The last start that is given counts.
         [ -z "$first" ] || ! wait "$first" || TALKER+=(--start "$OUT/first_talker")
+    fi
+    if [ "$ENCODER_SECONDS" != 0 ]; then
+        train_voices train_encoder "$SPEECH_GPU" "$OUT/speech" "$ENCODER_SECONDS" \
+            --vae "$OUT/speech" > "$OUT/train_encoder.log" 2>&1
     fi
     # They take some seconds to begin and to save.
     seconds=$(($(left) - TIME / 70))

@@ -5,7 +5,10 @@
 A chunk has the arrays `audio` (int16 [n], 44.1 kHz, all clips in a row), `ends` (int64 [clips],
 where each clip ends in `audio`), and `texts`, `voices`, `manners` (uint8, the bytes of a JSON list
 with one entry a clip). A manner is {} or has the features that it asks for and the `instruction`
-as the product renders it. Another call with the same folder goes on with other texts.
+as the product renders it. What some clips say is there as people upload it, too: `recordings`
+(int16 [m], in a row), `locked` (the same with locked pulses), `recording_ends` and `recorded`
+(int64, where each ends, and of which clip it is). Another call with the same folder goes on with
+other texts.
 """
 
 import argparse
@@ -24,7 +27,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from cookbook.ming_mini.corpus import Chunk, CorpusFolder
+from cookbook.ming_mini.corpus import Chunk, CorpusFolder, Recordings
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.replicas import ALONE, Replicas
 from cookbook.ming_mini.synthesize import SynthesisError
@@ -47,13 +50,22 @@ SEED_STEP = 100_003
 
 def record_chunk(clips: Sequence[VoiceClip]) -> dict[str, np.ndarray]:
     """Return the arrays of a chunk."""
+    recorded = [(index, clip.recording) for index, clip in enumerate(clips) if clip.recording]
     return {
         "audio": np.concatenate([clip.samples for clip in clips]),
         "ends": np.cumsum([len(clip.samples) for clip in clips], dtype=np.int64),
         "texts": _to_bytes([clip.text for clip in clips]),
         "voices": _to_bytes([clip.take.speaker.name for clip in clips]),
         "manners": _to_bytes([_manner_entry(clip) for clip in clips]),
+        "recordings": _in_a_row([one.samples for _, one in recorded]),
+        "locked": _in_a_row([one.locked for _, one in recorded]),
+        "recording_ends": np.cumsum([len(one.samples) for _, one in recorded], dtype=np.int64),
+        "recorded": np.array([index for index, _ in recorded], dtype=np.int64),
     }
+
+
+def _in_a_row(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.int16), *parts])
 
 
 def _manner_entry(clip: VoiceClip) -> dict[str, str]:
@@ -101,6 +113,12 @@ class VoiceCorpusFolder(CorpusFolder):
                 np.array(voices),
                 tuple(_from_bytes(data["texts"])),
                 tuple(one.get("instruction", "") for one in _from_bytes(data["manners"])),
+                Recordings(
+                    data["recordings"],
+                    data["locked"],
+                    np.concatenate(([0], data["recording_ends"])),
+                    data["recorded"],
+                ),
             )
 
 

@@ -18,6 +18,9 @@ DEFAULT_SHARE = 0.4
 """The share of the presets' renderings that is the default voice's alone. All presets have even
 shares of the rest."""
 MANNER_SHARE = 0.6
+RECORDED_SHARE, LATE_FRAMES = 0.3, range(0, 16, 2)
+"""The share of takes without an instruction that also give a recording, and where in a latent (16
+frames) that begins."""
 GIVEN_SHARE = 0.6
 """Of the texts of a corpus that also says given ones."""
 VARIANTS = 2
@@ -98,5 +101,6 @@ def _draw_takes(speakers: Sequence[VoiceSpeaker], rng: Random, split: Split) -> 
 
 def _take(speaker: VoiceSpeaker, manner: Manner, rng: Random, split: Split) -> Take:
     if manner.is_neutral:
-        return Take(speaker)
+        late = rng.choice(LATE_FRAMES) if rng.random() < RECORDED_SHARE else None
+        return Take(speaker, late=late)
     return Take(speaker, manner, draw_instruction(manner, rng, split))

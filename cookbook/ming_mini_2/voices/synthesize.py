@@ -48,17 +48,22 @@ ANALYSIS_RATE = 24_000
 EXCITATION = Excitation(top_hz=10_500.0, noise_from_hz=(4000.0, 9000.0))
 PULSE_LEVEL = 0.87
 """How loud pulses say a voice, relative to what was analysed: 0.82 to 0.97 in six voices."""
+SILENT_POWER = 1e-12
 PAD = LATENT
 """Samples of silence before and after the speech; latents begin where the clip's speech does."""
 
 
 @dataclass(frozen=True)
 class Take:
-    """Who says a text, and how."""
+    """Who says a text, and how.
+
+    With `late` there is also a recording, which begins so many frames of 5 ms late: an even number.
+    """
 
     speaker: VoiceSpeaker
     manner: Manner = NEUTRAL
     instruction: str = ""
+    late: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,12 +75,21 @@ class SpeechJob:
 
 
 @dataclass(frozen=True)
+class Recording:
+    """Speech as people upload it, and the same with locked pulses: int16 [n] each, at 44.1 kHz."""
+
+    samples: np.ndarray
+    locked: np.ndarray
+
+
+@dataclass(frozen=True)
 class VoiceClip:
     """A text as one take says it: `samples` int16 [n] at 44.1 kHz."""
 
     text: str
     take: Take
     samples: np.ndarray
+    recording: Recording | None = None
 
 
 def make_clips(job: SpeechJob, form: Form) -> list[VoiceClip]:
@@ -93,7 +107,12 @@ def make_clips(job: SpeechJob, form: Form) -> list[VoiceClip]:
         return [_natural_clip(job.text, take, speech, rate) for take in job.takes]
     analysis, wave = analyse_speech(speech, rate), soxr.resample(speech, rate, RATE)
     return [
-        VoiceClip(job.text, take, to_int16(make_take(analysis, take, form, wave)))
+        VoiceClip(
+            job.text,
+            take,
+            to_int16(make_take(analysis, take, form, wave)),
+            None if take.late is None else make_recording(analysis, take, wave),
+        )
         for take in job.takes
     ]
 
@@ -145,6 +164,34 @@ def make_take(
     if speaker.size != 1.0 or not controls.is_voiced:
         wave = None
     return finish_clip(resynthesise(varied, form, wave), LOUDNESS * controls.gain, PAD)
+
+
+def make_recording(analysis: Analysis, take: Take, wave: np.ndarray) -> Recording:
+    """Return the recording of a take, which begins anywhere in a latent.
+
+    It is `wave`, the teacher's own sound, where the take has the teacher's voice; the pulses of
+    another voice are free.
+    """
+    frames = take.late or 0
+    later = _delay(analysis, frames)
+    sound = np.pad(wave, (round(frames * FRAME_SECONDS * RATE), 0)).astype(np.float32)
+    locked = make_take(later, take, "locked", sound)
+    if not is_unchanged(take):
+        return Recording(to_int16(make_take(later, take, "free", sound)), to_int16(locked))
+    count = len(locked) - 2 * PAD
+    fitted = np.pad(sound, (0, max(0, count - len(sound))))[:count]
+    gain = controls_of(take.manner).gain
+    return Recording(to_int16(finish_clip(fitted, LOUDNESS * gain, PAD)), to_int16(locked))
+
+
+def _delay(analysis: Analysis, frames: int) -> Analysis:
+    """Return an analysis after so many frames of silence."""
+    quiet = np.full((frames, analysis.envelope.shape[1]), SILENT_POWER)
+    return replace(
+        analysis,
+        envelope=np.concatenate((quiet, analysis.envelope)),
+        pitch=np.concatenate((np.zeros(frames), analysis.pitch)),
+    )
 
 
 def vary(analysis: Analysis, change: MelodyChange, size: float, is_voiced: bool = True) -> Analysis:

@@ -65,9 +65,10 @@ def test_a_trained_vae_is_taken_without_its_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "trained"),
     [
-        ("VAE_SECONDS=0", ["talker"]),
-        ("VAE_SECONDS=9", ["decoder", "recogniser", "talker", "vae"]),
-        ("VAE_SECONDS=9 SPEECH_VAE=earlier", ["decoder", "talker"]),
+        ("VAE_SECONDS=0 ENCODER_SECONDS=5", ["encoder", "talker"]),
+        ("VAE_SECONDS=0 ENCODER_SECONDS=0", ["talker"]),
+        ("VAE_SECONDS=9 ENCODER_SECONDS=5", ["decoder", "encoder", "recogniser", "talker", "vae"]),
+        ("VAE_SECONDS=9 ENCODER_SECONDS=0 SPEECH_VAE=earlier", ["decoder", "talker"]),
     ],
 )
 def test_a_talker_learns_with_the_bundled_vae_or_another(
@@ -88,7 +89,7 @@ def test_a_talker_learns_with_the_bundled_vae_or_another(
     logs = sorted(log.name for log in tmp_path.glob("train_*.log"))
     assert logs == [f"train_{name}.log" for name in trained]
     kept = tmp_path / "speech" / "vae-1.safetensors"
-    assert kept.exists() == (trained == ["talker"])
+    assert kept.exists() == ("decoder" not in trained)
     assert not kept.exists() or kept.read_text() == "bundled"
 
 

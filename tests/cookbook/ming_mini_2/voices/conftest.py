@@ -11,7 +11,12 @@ from cookbook.ming_mini.vocoder import FRAME_SECONDS, Analysis
 from cookbook.ming_mini_2.voices.layout import VOICES, prompt_tokenizer
 from cookbook.ming_mini_2.voices.manner import Manner
 from cookbook.ming_mini_2.voices.speakers import PRESETS
-from cookbook.ming_mini_2.voices.synthesize import ANALYSIS_RATE, Take, VoiceClip
+from cookbook.ming_mini_2.voices.synthesize import (
+    ANALYSIS_RATE,
+    Recording,
+    Take,
+    VoiceClip,
+)
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.caption import Caption, render_caption
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
@@ -66,7 +71,7 @@ def glide(seconds: float, first_hz: float, last_hz: float) -> Analysis:
 
 @pytest.fixture
 def voice_clips() -> list[VoiceClip]:
-    """Four hums of two presets; the third follows an instruction."""
+    """Four hums of two presets; the third follows an instruction, the others have recordings."""
     takes = [
         Take(PRESETS[0]),
         Take(PRESETS[0]),
@@ -74,7 +79,8 @@ def voice_clips() -> list[VoiceClip]:
         Take(PRESETS[1]),
     ]
     texts = ("Hi.", "Good morning.", "Three red circles.", "The cat is on the mat.")
+    hums = [hum(1.0 + number / 4, 110 * (1 + number)) for number in range(len(takes))]
     return [
-        VoiceClip(text, take, hum(1.0 + number / 4, 110 * (1 + number)))
-        for number, (text, take) in enumerate(zip(texts, takes, strict=True))
+        VoiceClip(text, take, sound, None if take.instruction else Recording(sound[::-1], sound))
+        for text, take, sound in zip(texts, takes, hums, strict=True)
     ]

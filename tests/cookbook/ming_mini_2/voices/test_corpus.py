@@ -39,6 +39,26 @@ def test_clips_and_instructions_are_read_back(voice_clips: list[VoiceClip], tmp_
     assert first.instructions == ("", "", voice_clips[2].take.instruction)
 
 
+def test_recordings_are_read_back_as_clips(voice_clips: list[VoiceClip], tmp_path: Path) -> None:
+    write_corpus(tmp_path, voice_clips, 1.0, 60.0, chunk_clips=4)
+    (chunk,) = VoiceCorpusFolder(tmp_path).new_chunks()
+    assert chunk.recordings is not None
+    assert chunk.recordings.clips.tolist() == [0, 1, 3]
+    recorded = chunk.recorded()
+    assert recorded is not None
+    assert recorded.texts == ("Hi.", "Good morning.", "The cat is on the mat.")
+    np.testing.assert_array_equal(recorded.clip(2), voice_clips[3].samples[::-1])
+    last = chunk.recordings.locked[chunk.recordings.offsets[2] :]
+    np.testing.assert_array_equal(last, voice_clips[3].samples)
+    assert recorded.speakers.tolist() == [0, 0, 1]
+
+
+def test_a_chunk_may_have_no_recordings(voice_clips: list[VoiceClip], tmp_path: Path) -> None:
+    write_corpus(tmp_path, [voice_clips[2]], 1.0, 60.0, chunk_clips=4)
+    (chunk,) = VoiceCorpusFolder(tmp_path).new_chunks()
+    assert chunk.recorded() is None
+
+
 def test_a_later_call_adds_chunks_and_a_finished_corpus_stays(
     voice_clips: list[VoiceClip], tmp_path: Path
 ) -> None:

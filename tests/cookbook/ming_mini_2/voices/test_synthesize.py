@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cookbook.ming_mini.synthesize import LOUDNESS
-from cookbook.ming_mini.vocoder import RATE, Analysis, find_pitch
+from cookbook.ming_mini.vocoder import FRAME_SECONDS, RATE, Analysis, find_pitch
 from cookbook.ming_mini_2.voices import synthesize
 from cookbook.ming_mini_2.voices.manner import PACES, Manner
 from cookbook.ming_mini_2.voices.melody import measure_variation, steady_semitones
@@ -18,6 +18,7 @@ from cookbook.ming_mini_2.voices.synthesize import (
     SpeechJob,
     Take,
     make_clips,
+    make_recording,
     make_take,
     scale_formants,
 )
@@ -125,3 +126,33 @@ def test_takes_of_different_sources_and_changed_natural_takes_are_refused(
     monkeypatch.setattr(synthesize, "speak", lambda text, source, pace: (speech, RATE))
     with pytest.raises(ValueError, match="cannot be changed"):
         make_clips(SpeechJob("Hello.", (Take(PRESET, Manner(pitch="high")),)), "natural")
+
+
+@pytest.mark.parametrize("speaker", [PRESET, VoiceSpeaker("small", PRESET.source, 4.0, 1.1)])
+def test_a_recording_begins_late_and_has_the_same_speech_with_locked_pulses(
+    analysis: Analysis, speaker: VoiceSpeaker
+) -> None:
+    wave = make_take(analysis, Take(PRESET), "free")[PAD:-PAD]
+    early, late = (make_recording(analysis, Take(speaker, late=one), wave) for one in (0, 8))
+    for one in (early, late):
+        assert len(one.samples) == len(one.locked)
+        assert len(one.locked) % LATENT == 0
+        free, locked = (
+            np.median(steady_semitones(find_pitch(samples / 32767, RATE)))
+            for samples in (one.samples, one.locked)
+        )
+        assert free == pytest.approx(locked, abs=0.7)
+
+    def begin(samples: np.ndarray) -> int:
+        return int(np.flatnonzero(np.abs(samples) > 300)[0])
+
+    shift = begin(late.samples) - begin(early.samples)
+    assert shift == pytest.approx(8 * FRAME_SECONDS * RATE, abs=RATE // 50)
+
+
+def test_a_recording_of_an_unchanged_voice_is_the_sound_itself(analysis: Analysis) -> None:
+    wave = make_take(analysis, Take(PRESET), "free")[PAD:-PAD]
+    made = make_recording(analysis, Take(PRESET, late=0), wave)
+    likeness = np.corrcoef(made.samples[PAD:-PAD][: len(wave)], wave[: len(made.samples) - 2 * PAD])
+    assert likeness[0, 1] > 0.99
+    assert np.corrcoef(made.samples, made.locked)[0, 1] < 0.9

@@ -102,7 +102,8 @@ def test_instructed_clips_are_said_but_prompt_nobody(library: Library) -> None:
     spoken = [one for pool in library.tables.by_patches.values() for one in pool]
     assert sorted(len(one.instruction) > 0 for one in spoken) == [False, False, False, True]
     prompts = [one for pool in library.tables.prompts.values() for one in pool]
-    assert len(prompts) == 3
+    # Three clips, and the recording of each.
+    assert len(prompts) == 6
     assert all(len(one.instruction) == 0 for one in prompts)
 
 
