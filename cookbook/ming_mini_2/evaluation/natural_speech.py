@@ -33,6 +33,7 @@ from cookbook.ming_mini_2.evaluation.manners import measure_manners
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
 from cookbook.ming_mini_2.evaluation.similarity import (
     clone_all,
+    measure_pitch,
     measure_similarity,
     open_embedder,
 )
@@ -134,6 +135,8 @@ def measure_cloning(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
     the vocoder takes any other clip of that voice for another speaker's. So clones are also
     compared with the ten as the vocoder speaks them all (`resynthesised`), and of both comparisons
     there is what the teachers reach, and the clips of the corpus, which a clone can hardly exceed.
+    What people upload is not a vocoder's: of the teachers' own sound as recordings (`natural`), in
+    the voices of the presets, there is whether clones keep the pitch.
     """
     speakers, embed = held_out_speakers(), open_embedder()
     recordings = [teacher_speech(REFERENCE_TEXT, speaker) for speaker in speakers]
@@ -155,7 +158,12 @@ def measure_cloning(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
         return row
 
     resynthesised = [resynthesised_speech(REFERENCE_TEXT, speaker) for speaker in speakers]
-    return {**compare(recordings), "resynthesised": compare(resynthesised)}
+    own = [teacher_speech(REFERENCE_TEXT, speaker) for speaker in PRESETS]
+    return {
+        **compare(recordings),
+        "resynthesised": compare(resynthesised),
+        "natural": measure_pitch(own, list(clone_all(PRESETS, own, say))),
+    }
 
 
 def measure(url: str, seed: int, count: int, parts: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""Whether a cloned voice is nearest to its own recording, by an independent speaker embedding."""
+"""Whether a cloned voice is nearest to its own recording, by an independent speaker embedding.
+
+And whether it has the recording's pitch.
+"""
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
@@ -9,9 +12,13 @@ import numpy as np
 from cookbook.ming_mini.evaluation.speech import CLONE_TEXTS, REFERENCE_TEXT
 from cookbook.ming_mini.synthesize import to_int16
 from cookbook.ming_mini.vocoder import RATE
+from cookbook.ming_mini_2.evaluation.melody import median_semitones
 from cookbook.ming_mini_2.voices.speakers import VoiceSpeaker
 from measurement.intervals import wilson_interval
 from measurement.media_files import encode_wav
+
+MOST_SEMITONES = 2.0
+"""By so much may the median pitch of a clone differ from that of its recording."""
 
 Embed = Callable[[np.ndarray], np.ndarray]
 """Samples [n] at 44.1 kHz to a vector of unit length."""
@@ -50,6 +57,28 @@ def measure_similarity(
         "nearest_is_own": nearest / len(alike),
         "interval": wilson_interval(nearest, len(alike)),
         "similarity": float(np.mean([likeness[number] for number, likeness in alike])),
+    }
+
+
+def measure_pitch(
+    recordings: Sequence[np.ndarray], said: Sequence[tuple[int, np.ndarray]]
+) -> dict[str, Any]:
+    """Return how often speech has its own speaker's median pitch, and by how much it differs.
+
+    The difference is the median of the absolute semitones; of speech without a pitch there is none.
+    """
+    wanted = [median_semitones(recording) for recording in recordings]
+    apart = []
+    for number, samples in said:
+        own, pitch = wanted[number], median_semitones(samples)
+        if own is not None and pitch is not None:
+            apart.append(abs(pitch - own))
+    kept = sum(one <= MOST_SEMITONES for one in apart)
+    return {
+        "items": len(said),
+        "pitch_kept": kept / len(said),
+        "interval": wilson_interval(kept, len(said)),
+        "semitones_apart": float(np.median(apart)) if apart else None,
     }
 
 

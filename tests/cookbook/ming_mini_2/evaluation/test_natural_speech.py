@@ -20,7 +20,11 @@ from cookbook.ming_mini_2.evaluation.instructions import (
 from cookbook.ming_mini_2.evaluation.manners import MANNERS, measure_manners
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
 from cookbook.ming_mini_2.evaluation.natural_speech import BOUNDS, unmet
-from cookbook.ming_mini_2.evaluation.similarity import measure_similarity, reference_fields
+from cookbook.ming_mini_2.evaluation.similarity import (
+    measure_pitch,
+    measure_similarity,
+    reference_fields,
+)
 from cookbook.ming_mini_2.voices.manner import NEUTRAL, Manner
 from measurement.whisper_recogniser import number_words
 from sglang_omni.media.wav import HEADER_BYTES
@@ -152,6 +156,20 @@ def test_a_clone_counts_if_it_is_nearest_to_its_own() -> None:
     said = [(0, np.array([0.9, 0.1])), (1, np.array([0.8, 0.2]))]
     row = measure_similarity(recordings, said, embed)
     assert row["nearest_is_own"] == 0.5
+
+
+def test_a_clone_keeps_the_pitch_within_two_semitones() -> None:
+    pytest.importorskip("pyworld", reason="pitch is analysed by WORLD")
+
+    def tone(hertz: float) -> np.ndarray:
+        place = np.arange(44_100) / 44_100
+        harmonics = [np.sin(2 * np.pi * hertz * count * place) / count for count in range(1, 9)]
+        return (0.1 * np.sum(harmonics, axis=0)).astype(np.float32)
+
+    row = measure_pitch([tone(120), tone(240)], [(0, tone(125)), (1, tone(120)), (1, tone(250))])
+    assert row["pitch_kept"] == pytest.approx(2 / 3)
+    assert row["semitones_apart"] == pytest.approx(0.7, abs=0.2)
+    assert measure_pitch([tone(120)], [(0, np.zeros(44_100, np.float32))])["pitch_kept"] == 0.0
 
 
 def test_bounds_that_are_missed_are_named() -> None:
