@@ -58,13 +58,11 @@ class Chunk:
         """Return the samples of one clip."""
         return self.samples[self.offsets[index] : self.offsets[index + 1]]
 
-    def recorded(self) -> "Chunk | None":
-        """Return the recordings as clips; None without any."""
-        some = self.recordings
-        if some is None or len(some.clips) == 0:
-            return None
-        texts = tuple(self.texts[index] for index in some.clips)
-        return Chunk(some.samples, some.offsets, self.speakers[some.clips], texts)
+    def select_recorded(self, recordings: Recordings) -> "Chunk":
+        """Return recordings of its clips as a chunk: their samples, speakers and texts."""
+        texts = tuple(self.texts[index] for index in recordings.clips)
+        speakers = self.speakers[recordings.clips]
+        return Chunk(recordings.samples, recordings.offsets, speakers, texts)
 
 
 def jobs(

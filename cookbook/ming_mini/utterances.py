@@ -151,9 +151,9 @@ class Library:
             self.tables.add_utterance(replace(spoken, instruction=captions[index]))
         plain = [index for index, caption in enumerate(captions) if len(caption) == 0]
         self._add_prompts(chunk, tokens, plain)
-        if (some := chunk.recordings) and (recorded := chunk.recorded()):
-            said_in = [tokens[index] for index in some.clips]
-            self._add_prompts(recorded, said_in, range(len(said_in)))
+        if (some := chunk.recordings) is not None:
+            recorded = [tokens[index] for index in some.clips]
+            self._add_prompts(chunk.select_recorded(some), recorded, range(len(recorded)))
 
     def _add_prompts(
         self, chunk: Chunk, tokens: Sequence[np.ndarray], clips: Iterable[int]

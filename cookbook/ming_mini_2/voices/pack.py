@@ -21,8 +21,8 @@ from cookbook.ming_mini_2.voices.speakers import PRESETS
 from cookbook.ming_mini_2.voices.synthesize import Form, SpeechJob, Take, make_clips
 from sglang_omni.models.checksums import write_checksums
 
-# In the order of the list of voices: the first is a server's default. The first four texts
-# were chosen by `evaluation.recordings` with the bundled weights.
+# In the order of the list of voices: the first is a server's default. The texts of joe, alpha, kumo
+# and tebukuro were chosen by `evaluation.recordings`, with former weights.
 PROMPTS = {
     "joan": "The river runs past the mill to the sea.",
     "joe": "She just bought a very good coat for the winter.",

@@ -42,8 +42,6 @@ GAIN_OCTAVES = 1.3
 """Recordings are up to 8 dB quieter or louder."""
 NOISE_EXPONENTS = (-4.0, -2.3)
 """The powers of ten that the level of their noise is between; speech has 0.1."""
-
-
 ENCODER_RATE = Rate(6e-4, 1e-5)
 
 

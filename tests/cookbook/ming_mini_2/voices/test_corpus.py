@@ -44,8 +44,7 @@ def test_recordings_are_read_back_as_clips(voice_clips: list[VoiceClip], tmp_pat
     (chunk,) = VoiceCorpusFolder(tmp_path).new_chunks()
     assert chunk.recordings is not None
     assert chunk.recordings.clips.tolist() == [0, 1, 3]
-    recorded = chunk.recorded()
-    assert recorded is not None
+    recorded = chunk.select_recorded(chunk.recordings)
     assert recorded.texts == ("Hi.", "Good morning.", "The cat is on the mat.")
     np.testing.assert_array_equal(recorded.clip(2), voice_clips[3].samples[::-1])
     last = chunk.recordings.locked[chunk.recordings.offsets[2] :]
@@ -56,7 +55,8 @@ def test_recordings_are_read_back_as_clips(voice_clips: list[VoiceClip], tmp_pat
 def test_a_chunk_may_have_no_recordings(voice_clips: list[VoiceClip], tmp_path: Path) -> None:
     write_corpus(tmp_path, [voice_clips[2]], 1.0, 60.0, chunk_clips=4)
     (chunk,) = VoiceCorpusFolder(tmp_path).new_chunks()
-    assert chunk.recorded() is None
+    assert chunk.recordings is not None
+    assert chunk.select_recorded(chunk.recordings).texts == ()
 
 
 def test_a_later_call_adds_chunks_and_a_finished_corpus_stays(
