@@ -27,6 +27,8 @@ HISTORY = 8
 """Patches of history."""
 NO_PROMPT, HISTORY_ONLY = 0.06, 0.03
 """Shares of utterances without any voice prompt, and with one that only primes the history."""
+RECORDED = 0.35
+"""The share of voice prompts that are recordings, of speakers that have any."""
 LADDER = (24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 """Latents that utterances are padded to; longer ones are left out."""
 PROMPT_LATENTS = 60
@@ -222,9 +224,16 @@ class Batcher:
                 return drawn
 
     def _behind_prompt(self, said: Utterance) -> Row:
-        choices = self._tables.prompts.get(said.speaker)
+        choices = self._prompts_of(said.speaker)
         draw = self._rng.random()
         if not choices or draw < NO_PROMPT:
             return row(self._frame, said, None, in_text=False)
         prompt = self._rng.choice(choices)
         return row(self._frame, said, prompt, in_text=draw >= NO_PROMPT + HISTORY_ONLY)
+
+    def _prompts_of(self, speaker: int) -> Sequence[Utterance]:
+        """Return what to draw a voice prompt from: a speaker's recordings, or the clips."""
+        recordings = self._tables.recordings.get(speaker, ())
+        if recordings and self._rng.random() < RECORDED:
+            return recordings
+        return self._tables.prompts.get(speaker, ())

@@ -45,11 +45,15 @@ class Utterance:
 
 @dataclass
 class UtteranceTables:
-    """Utterances by their number of patches of `patch` latents, and each speaker's prompts."""
+    """Utterances by their number of patches of `patch` latents, and each speaker's voice prompts.
+
+    Those that are clips are `prompts`, those that are as people upload them `recordings`.
+    """
 
     patch: int = PATCH
     by_patches: dict[int, list[Utterance]] = field(default_factory=dict)
     prompts: dict[int, list[Utterance]] = field(default_factory=dict)
+    recordings: dict[int, list[Utterance]] = field(default_factory=dict)
     count: int = 0
     seconds: float = 0.0
 
@@ -59,9 +63,10 @@ class UtteranceTables:
         self.count += 1
         self.seconds += one.seconds
 
-    def add_prompt(self, one: Utterance) -> None:
-        """Add a voice prompt."""
-        self.prompts.setdefault(one.speaker, []).append(one)
+    def add_prompt(self, one: Utterance, recorded: bool = False) -> None:
+        """Add a voice prompt, a clip or a recording."""
+        prompts = self.recordings if recorded else self.prompts
+        prompts.setdefault(one.speaker, []).append(one)
 
 
 class PatchStore:
@@ -152,11 +157,16 @@ class Library:
         plain = [index for index, caption in enumerate(captions) if len(caption) == 0]
         self._add_prompts(chunk, tokens, plain)
         if (some := chunk.recordings) is not None:
-            recorded = [tokens[index] for index in some.clips]
-            self._add_prompts(chunk.select_recorded(some), recorded, range(len(recorded)))
+            texts = [tokens[index] for index in some.clips]
+            chosen = chunk.select_recorded(some)
+            self._add_prompts(chosen, texts, range(len(texts)), recorded=True)
 
     def _add_prompts(
-        self, chunk: Chunk, tokens: Sequence[np.ndarray], clips: Iterable[int]
+        self,
+        chunk: Chunk,
+        tokens: Sequence[np.ndarray],
+        clips: Iterable[int],
+        recorded: bool = False,
     ) -> None:
         """Encode and add those of the clips that are as long as a voice prompt."""
         lengths = np.diff(chunk.offsets)
@@ -166,7 +176,7 @@ class Library:
         short = [index for index in clips if low <= seconds[index] <= high]
         for index, first in self._encode(chunk, short, needed, ahead=True):
             spoken = Utterance(speakers[index], first, needed[index], tokens[index], seconds[index])
-            self.tables.add_prompt(spoken)
+            self.tables.add_prompt(spoken, recorded)
 
     @torch.no_grad()
     def _encode(

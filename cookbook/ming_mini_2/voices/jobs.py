@@ -18,9 +18,11 @@ DEFAULT_SHARE = 0.4
 """The share of the presets' renderings that is the default voice's alone. All presets have even
 shares of the rest."""
 MANNER_SHARE = 0.6
-RECORDED_SHARE, LATE_FRAMES = 0.3, range(0, 16, 2)
-"""The share of takes without an instruction that also give a recording, and where in a latent (16
-frames) that begins."""
+OWN_SOUND_SHARE, RECORDED_SHARE = 0.6, 0.2
+"""The shares of takes without an instruction that also give a recording: of those whose recording
+is the teacher's own sound, and of the others."""
+LATE_FRAMES = range(0, 16, 2)
+"""Where in a latent (16 frames) a recording begins."""
 GIVEN_SHARE = 0.6
 """Of the texts of a corpus that also says given ones."""
 VARIANTS = 2
@@ -101,6 +103,6 @@ def _draw_takes(speakers: Sequence[VoiceSpeaker], rng: Random, split: Split) -> 
 
 def _take(speaker: VoiceSpeaker, manner: Manner, rng: Random, split: Split) -> Take:
     if manner.is_neutral:
-        late = rng.choice(LATE_FRAMES) if rng.random() < RECORDED_SHARE else None
-        return Take(speaker, late=late)
+        share = OWN_SOUND_SHARE if is_unchanged(Take(speaker)) else RECORDED_SHARE
+        return Take(speaker, late=rng.choice(LATE_FRAMES) if rng.random() < share else None)
     return Take(speaker, manner, draw_instruction(manner, rng, split))

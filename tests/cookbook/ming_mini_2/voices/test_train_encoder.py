@@ -1,5 +1,6 @@
 """The encoder learns what recordings are, and keeps the latents of locked pulses."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from cookbook.ming_mini_2.voices.train_encoder import (
     Settings,
     Trainer,
     disturb,
-    divergence,
+    error_of,
     run,
 )
 from sglang_omni.models.ming.speech.vae import AudioVAE, Posterior
@@ -45,23 +46,26 @@ def vae(voice_configs: Configs) -> AudioVAE:
     return new_vae(voice_configs[1], 0).eval().requires_grad_(False)
 
 
-def test_divergence_is_that_of_normal_distributions() -> None:
-    def posterior(mean: float, raw: float) -> Posterior:
-        return Posterior(torch.full((1, 1, 3), mean), torch.full((1, 1, 3), raw))
+def test_an_error_counts_means_and_deviations_of_all_dimensions_alike() -> None:
+    def posterior(mean: float, std: float) -> Posterior:
+        raw = torch.full((1, 1, 3), std - 1e-4).expm1().log()
+        return Posterior(torch.full((1, 1, 3), mean), raw)
 
-    one, other = posterior(0.5, 1.0), posterior(-0.5, 0.2)
-    normals = (torch.distributions.Normal(some.mean, some.std) for some in (one, other))
-    wanted = torch.distributions.kl_divergence(*normals).sum()
-    assert divergence(one, other).item() == pytest.approx(wanted.item(), rel=1e-5)
-    assert divergence(one, one).item() == pytest.approx(0.0, abs=1e-6)
+    exact = posterior(0.5, 0.01)
+    assert error_of(exact, exact).item() == 0
+    assert error_of(exact, posterior(0.8, 0.01)).item() == pytest.approx(3.0, rel=1e-2)
+    assert error_of(posterior(0.5, 0.4), posterior(1.0, 0.4)).item() == pytest.approx(3.0, rel=1e-3)
+    wider = error_of(exact, posterior(0.5, 0.02)).item()
+    assert wider == pytest.approx(3 * math.log(2) ** 2, rel=1e-3)
 
 
-def test_a_disturbed_recording_has_another_level_and_noise() -> None:
+def test_a_disturbed_recording_has_another_level_and_sign_and_noise() -> None:
     crops = torch.full((64, 1000), 0.1)
     made = disturb(crops, torch.Generator().manual_seed(0))
     levels, noise = made.mean(1), made.std(1)
-    assert levels.min() < 0.06
-    assert 0.15 < levels.max() < 0.26
+    assert levels.abs().min() < 0.06
+    assert 0.15 < levels.abs().max() < 0.26
+    assert 16 < (levels < 0).sum() < 48
     assert 5e-5 < noise.min() < noise.max() < 8e-3
 
 

@@ -101,10 +101,25 @@ def test_averaged_weights_are_split_and_training_starts_from_them(
 def test_instructed_clips_are_said_but_prompt_nobody(library: Library) -> None:
     spoken = [one for pool in library.tables.by_patches.values() for one in pool]
     assert sorted(len(one.instruction) > 0 for one in spoken) == [False, False, False, True]
-    prompts = [one for pool in library.tables.prompts.values() for one in pool]
+    tables = library.tables
+    clips, recordings = (
+        [one for pool in pools.values() for one in pool]
+        for pools in (tables.prompts, tables.recordings)
+    )
     # Three clips, and the recording of each.
-    assert len(prompts) == 6
-    assert all(len(one.instruction) == 0 for one in prompts)
+    assert len(clips) == len(recordings) == 3
+    assert all(len(one.instruction) == 0 for one in (*clips, *recordings))
+
+
+def test_speech_is_prompted_by_recordings_and_by_clips(
+    library: Library, voice_tokenizer: PromptTokenizer
+) -> None:
+    batcher = Batcher(library.tables, prompt_frame(voice_tokenizer), 24, seed=0)
+    recorded = {one.first for pool in library.tables.recordings.values() for one in pool}
+    clips = {one.first for pool in library.tables.prompts.values() for one in pool}
+    heard = [int(first) for _ in range(100) for first in batcher.draw().audio[:, 0]]
+    share = sum(one in recorded for one in heard) / sum(one in recorded | clips for one in heard)
+    assert 0.2 < share < 0.5
 
 
 def test_the_talker_learns_with_instructions(
