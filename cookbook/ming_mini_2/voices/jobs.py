@@ -18,7 +18,7 @@ DEFAULT_SHARE = 0.4
 """The share of the presets' renderings that is the default voice's alone. All presets have even
 shares of the rest."""
 MANNER_SHARE = 0.6
-OWN_SOUND_SHARE, RECORDED_SHARE = 0.6, 0.2
+OWN_SOUND_SHARE, RECORDED_SHARE = 1.0, 0.2
 """The shares of takes without an instruction that also give a recording: of those whose recording
 is the teacher's own sound, and of the others."""
 LATE_FRAMES = range(0, 16, 2)
