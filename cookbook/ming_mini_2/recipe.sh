@@ -35,8 +35,8 @@
 # the talker and the drawing begin with them, and have the time of those trainings. RECOGNISER is the
 # folder of an earlier run's recogniser (OUT/recogniser). With SPEECH_VAE none is trained, and without
 # that folder the decoder goes on without one. With VAE_SECONDS=0 only
-# the encoder of the bundled VAE is trained: the talker has nearly all of the time, which suits one
-# GPU. The encoder of SPEECH_VAE is not trained again.
+# the encoder of the bundled VAE is trained, and goes on beside the talker, which has nearly all of
+# the time: that suits one GPU. The encoder of SPEECH_VAE is not trained again.
 # THINKER_SETTINGS are further settings of `thinker/recipe.sh`, DRAWING_SETTINGS of
 # `image/recipe.sh`; VAE_OPTIONS, DECODER_OPTIONS and TALKER_OPTIONS are further options of their
 # trainings.
@@ -218,7 +218,7 @@ train_first_talker() { # seconds
         > "$OUT/train_first_talker.log" 2>&1
 }
 train_speech() {
-    local seconds decoder='' first='' keeps_vae='' status=0
+    local seconds decoder='' encoder='' first='' keeps_vae='' status=0
     if [ -n "$SPEECH_VAE" ]; then
         take_weights "$SPEECH_VAE" "$OUT/speech"
     elif [ "$VAE_SECONDS" = 0 ]; then
@@ -247,10 +247,17 @@ train_speech() {
     seconds=$(($(left) - TIME / 70))
     if [ -z "$keeps_vae" ]; then
         train_decoder $((seconds - TIME / 70)) & decoder=$!
+    elif [ "$ENCODER_SECONDS" != 0 ]; then
+        # There are many more recordings now, and the latents that it aims at stay.
+        train_voices train_encoder "$SPEECH_GPU" "$OUT/encoder" $((seconds - TIME / 70)) \
+            --vae "$OUT/speech" --peak 4e-4 > "$OUT/train_encoder_on.log" 2>&1 & encoder=$!
     fi
     train_voices train_talker "$SPEECH_GPU" "$OUT/speech" "$seconds" --vae "$OUT/speech" \
         "${TALKER[@]}" > "$OUT/train_talker.log" 2>&1 || status=$?
     [ -z "$decoder" ] || wait "$decoder" || status=$?
+    if [ -n "$encoder" ]; then
+        if wait "$encoder"; then take_weights "$OUT/encoder" "$OUT/speech"; else status=1; fi
+    fi
     return "$status"
 }
 thinking() {

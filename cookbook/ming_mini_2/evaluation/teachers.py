@@ -46,6 +46,20 @@ def resynthesised_speech(text: str, speaker: VoiceSpeaker) -> np.ndarray:
     return make_take(analyse_speech(samples, rate), Take(speaker), "free", wave)
 
 
+@lru_cache(maxsize=256)
+def natural_recording(text: str, speaker: VoiceSpeaker) -> np.ndarray:
+    """Return a text in a voice of the speaker's size without any vocoder: float32 [n] at 44.1 kHz.
+
+    The teacher's own sound is played at another rate, which moves pitch and formants alike, and is
+    spoken slower or faster so that its speed stays.
+
+    Raises:
+        SynthesisError: The teacher said nothing.
+    """
+    samples, rate = speak(text, speaker.source, 1 / speaker.size)
+    return soxr.resample(samples, rate * speaker.size, RATE).astype(np.float32)
+
+
 def teacher_clip(
     text: str, speaker: VoiceSpeaker, form: Form, manner: Manner = NEUTRAL
 ) -> np.ndarray:

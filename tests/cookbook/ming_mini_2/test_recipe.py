@@ -65,7 +65,7 @@ def test_a_trained_vae_is_taken_without_its_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "trained"),
     [
-        ("VAE_SECONDS=0 ENCODER_SECONDS=5", ["encoder", "talker"]),
+        ("VAE_SECONDS=0 ENCODER_SECONDS=5", ["encoder", "encoder_on", "talker"]),
         ("VAE_SECONDS=0 ENCODER_SECONDS=0", ["talker"]),
         ("VAE_SECONDS=9 ENCODER_SECONDS=5", ["decoder", "encoder", "recogniser", "talker", "vae"]),
         ("VAE_SECONDS=9 ENCODER_SECONDS=0 SPEECH_VAE=earlier", ["decoder", "talker"]),
