@@ -1,6 +1,6 @@
 """Weights between training runs: float32 safetensors in pieces small enough to transfer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,22 @@ def _to_type(tensors: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Ten
     return {
         name: one.to(dtype) if one.is_floating_point() else one for name, one in tensors.items()
     }
+
+
+def average_of(name: str, shares: Sequence[tuple[float, Mapping[str, Tensor]]]) -> Tensor:
+    """Return the average of one tensor by shares, added up in float32, in the type of the first.
+
+    Raises:
+        ValueError: The tensor is missing somewhere, or has another shape.
+    """
+    found = [tensors.get(name) for _, tensors in shares]
+    parts = [tensor for tensor in found if tensor is not None]
+    if len(parts) < len(shares) or len({part.shape for part in parts}) > 1:
+        raise ValueError(f"the weights do not agree on {name}")
+    total = torch.zeros_like(parts[0], dtype=torch.float32)
+    for (share, _), part in zip(shares, parts, strict=True):
+        total += share * part.float()
+    return total.to(parts[0].dtype)
 
 
 def load_weights(place: Path, name: str) -> dict[str, Tensor]:

@@ -2,17 +2,17 @@
 
     python -m cookbook.ming_mini_2.evaluation.natural_speech --url http://127.0.0.1:8000 --out FILE
 
-Everything goes through the server's own routes: word errors of Whisper tiny.en beyond the
-teacher's own, in everyday sentences that no training has; the variation of the pitch relative to
-the teacher's; whether instructions for speed and pitch are followed with the words kept; what each
+Everything goes through the server's own routes: word errors of Whisper tiny.en beyond the teacher's
+own, in everyday sentences that no training has; the variation of the pitch relative to the
+teacher's; whether instructions for speed and pitch are followed with the words kept; what each
 manner changes in the sound; whether cloned voices of held-out speakers are nearest to their own
-recording. Each number stands beside what is asked of it, and the program fails if one that must be
-reached is not.
+recording, made by a vocoder (`cloning`) or as people upload it (`uploads`). Each number stands
+beside what is asked of it, and the program fails if one that must be reached is not.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,9 +32,10 @@ from cookbook.ming_mini_2.evaluation.instructions import (
 from cookbook.ming_mini_2.evaluation.manners import measure_manners
 from cookbook.ming_mini_2.evaluation.melody import compare_melody
 from cookbook.ming_mini_2.evaluation.similarity import (
+    SayAs,
     clone_all,
+    compare_similarity,
     measure_pitch,
-    measure_similarity,
     open_embedder,
 )
 from cookbook.ming_mini_2.evaluation.teachers import (
@@ -43,7 +44,7 @@ from cookbook.ming_mini_2.evaluation.teachers import (
     teacher_clip,
     teacher_speech,
 )
-from cookbook.ming_mini_2.voices.speakers import PRESETS, held_out_speakers
+from cookbook.ming_mini_2.voices.speakers import PRESETS, VoiceSpeaker, held_out_speakers
 from measurement.environment import fingerprint
 from measurement.everyday_sentences import sample_sentences
 from measurement.whisper_recogniser import WhisperRecogniser
@@ -129,6 +130,26 @@ def measure_instruction_following(
     }
 
 
+def say_as(speech: ServedSpeaker, seed: int) -> SayAs:
+    """Return a function that says texts in the voice of a recording."""
+
+    def say(text: str, fields: dict[str, str]) -> np.ndarray:
+        return speech.say(text, None, seed, **fields)
+
+    return say
+
+
+def say_all(
+    speakers: Sequence[VoiceSpeaker], speak: Callable[[str, VoiceSpeaker], np.ndarray]
+) -> list[tuple[int, np.ndarray]]:
+    """Return every speaker's number with each of the texts that clones say, as a teacher does."""
+    return [
+        (number, speak(text, speaker))
+        for number, speaker in enumerate(speakers)
+        for text in CLONE_TEXTS
+    ]
+
+
 def measure_cloning(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
     """Return how near clones of held-out speakers are to their own recordings.
 
@@ -139,30 +160,18 @@ def measure_cloning(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
     What people upload is not a vocoder's: of the teachers' own sound as recordings (`natural`), in
     the voices of the presets, there is whether clones keep the pitch.
     """
-    speakers, embed = held_out_speakers(), open_embedder()
+    speakers, embed, say = held_out_speakers(), open_embedder(), say_as(speech, seed)
     recordings = [teacher_speech(REFERENCE_TEXT, speaker) for speaker in speakers]
-
-    def say(text: str, fields: dict[str, str]) -> np.ndarray:
-        return speech.say(text, None, seed, **fields)
-
     clones = list(clone_all(speakers, recordings, say))
-    said = [(number, text) for number in range(len(speakers)) for text in CLONE_TEXTS]
-    taught = [(number, teacher_speech(text, speakers[number])) for number, text in said]
-    clips = [(number, teacher_clip(text, speakers[number], "locked")) for number, text in said]
-
-    def compare(references: Sequence[np.ndarray]) -> dict[str, Any]:
-        row = measure_similarity(references, clones, embed)
-        for name, others in (("teacher", taught), ("clips", clips)):
-            bound = measure_similarity(references, others, embed)
-            row[f"nearest_is_own_by_{name}"] = bound["nearest_is_own"]
-            row[f"similarity_of_{name}"] = bound["similarity"]
-        return row
-
+    others = {
+        "teacher": say_all(speakers, teacher_speech),
+        "clips": say_all(speakers, partial(teacher_clip, form="locked")),
+    }
     resynthesised = [resynthesised_speech(REFERENCE_TEXT, speaker) for speaker in speakers]
     own = [teacher_speech(REFERENCE_TEXT, speaker) for speaker in PRESETS]
     return {
-        **compare(recordings),
-        "resynthesised": compare(resynthesised),
+        **compare_similarity(recordings, clones, others, embed),
+        "resynthesised": compare_similarity(resynthesised, clones, others, embed),
         "natural": measure_pitch(own, list(clone_all(PRESETS, own, say))),
     }
 
@@ -171,25 +180,14 @@ def measure_uploads(speech: ServedSpeaker, seed: int) -> dict[str, Any]:
     """Return how near clones are to recordings without any vocoder, of ten unheard voices.
 
     They have the sources and sizes of the held-out speakers. Clones sound as the vocoder does that
-    voices are learnt from, and the embedding hears that, which lowers all similarities.
+    voices are learnt from; how much of the distance is due to that is not known.
     """
     speakers, embed = held_out_speakers(), open_embedder()
     recordings = [natural_recording(REFERENCE_TEXT, speaker) for speaker in speakers]
-
-    def say(text: str, fields: dict[str, str]) -> np.ndarray:
-        return speech.say(text, None, seed, **fields)
-
-    clones = list(clone_all(speakers, recordings, say))
-    taught = [
-        (number, natural_recording(text, speaker))
-        for number, speaker in enumerate(speakers)
-        for text in CLONE_TEXTS
-    ]
-    teacher = measure_similarity(recordings, taught, embed)
+    clones = list(clone_all(speakers, recordings, say_as(speech, seed)))
+    others = {"teacher": say_all(speakers, natural_recording)}
     return {
-        **measure_similarity(recordings, clones, embed),
-        "nearest_is_own_by_teacher": teacher["nearest_is_own"],
-        "similarity_of_teacher": teacher["similarity"],
+        **compare_similarity(recordings, clones, others, embed),
         "pitch": measure_pitch(recordings, clones),
     }
 

@@ -4,7 +4,7 @@ And whether it has the recording's pitch.
 """
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,21 @@ def measure_similarity(
         "interval": wilson_interval(nearest, len(alike)),
         "similarity": float(np.mean([likeness[number] for number, likeness in alike])),
     }
+
+
+def compare_similarity(
+    recordings: Sequence[np.ndarray],
+    clones: Sequence[tuple[int, np.ndarray]],
+    others: Mapping[str, Sequence[tuple[int, np.ndarray]]],
+    embed: Embed,
+) -> dict[str, Any]:
+    """Return `measure_similarity` of clones, beside that of other speech by its name."""
+    row = measure_similarity(recordings, clones, embed)
+    for name, speech in others.items():
+        bound = measure_similarity(recordings, speech, embed)
+        row[f"nearest_is_own_by_{name}"] = bound["nearest_is_own"]
+        row[f"similarity_of_{name}"] = bound["similarity"]
+    return row
 
 
 def measure_pitch(

@@ -12,14 +12,14 @@ ways. The output is a copy of the first checkpoint of `--of` with the averaged w
 import argparse
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from cookbook.ming_mini.weights import average_of
 from sglang_omni.models.checksums import write_checksums
 from sglang_omni.models.weights_archive import MARKER_FILE, unpack_weights
 
@@ -61,7 +61,13 @@ def average(of: Sequence[Share], hearing: Sequence[Share], output: Path) -> None
     shutil.copytree(first, output, ignore=shutil.ignore_patterns(MARKER_FILE))
     for path in sorted(output.glob(WEIGHTS)):
         averaged = {
-            name: _mix(name, hearing if HEARING.search(name) else of, tensors)
+            name: average_of(
+                name,
+                [
+                    (one.share, tensors[one.checkpoint])
+                    for one in (hearing if HEARING.search(name) else of)
+                ],
+            )
             for name in load_file(path)
         }
         save_file(averaged, path, metadata={"format": "pt"})
@@ -72,20 +78,6 @@ def _load(checkpoint: Path) -> dict[str, Tensor]:
     unpack_weights(checkpoint)
     found = [load_file(path) for path in sorted(checkpoint.glob(WEIGHTS))]
     return {name: tensor for part in found for name, tensor in part.items()}
-
-
-def _mix(
-    name: str, shares: Sequence[Share], tensors: Mapping[Path, Mapping[str, Tensor]]
-) -> Tensor:
-    """Return the average of one tensor, added up in float32."""
-    found = [tensors[one.checkpoint].get(name) for one in shares]
-    parts = [tensor for tensor in found if tensor is not None]
-    if len(parts) < len(shares) or len({part.shape for part in parts}) > 1:
-        raise ValueError(f"the checkpoints do not agree on {name}")
-    total = torch.zeros_like(parts[0], dtype=torch.float32)
-    for one, part in zip(shares, parts, strict=True):
-        total += one.share * part.float()
-    return total.to(parts[0].dtype)
 
 
 def main() -> None:

@@ -10,7 +10,8 @@ import argparse
 from pathlib import Path
 
 from cookbook.ming_mini.train_talker import TALKER
-from cookbook.ming_mini.weights import load_pieces, load_weights, save_pieces
+from cookbook.ming_mini.weights import average_of, load_pieces, load_weights, save_pieces
+from sglang_omni.models.weights_archive import unpack_weights
 
 
 def average_talker(run: Path, checkpoint: Path, share: float) -> None:
@@ -21,17 +22,12 @@ def average_talker(run: Path, checkpoint: Path, share: float) -> None:
     """
     if not 0 < share < 1:
         raise ValueError(f"a share of {share} is not between 0 and 1")
+    unpack_weights(checkpoint)
     folder = run / "speech"
     trained = load_pieces(folder, TALKER)
     former = load_weights(checkpoint / "talker" / "model.safetensors", TALKER)
-    for name, tensor in trained.items():
-        if name not in former or former[name].shape != tensor.shape:
-            raise ValueError(f"the talkers do not agree on {name}")
-    averaged = {
-        name: share * tensor.float() + (1 - share) * former[name].float()
-        for name, tensor in trained.items()
-    }
-    save_pieces(averaged, folder, TALKER)
+    shares = ((share, trained), (1 - share, former))
+    save_pieces({name: average_of(name, shares) for name in trained}, folder, TALKER)
 
 
 def main() -> None:
